@@ -1,0 +1,1 @@
+"""What several packages need and no library gives: errors, atomic writes, geometry."""
