@@ -1,0 +1,71 @@
+"""Our numbers against the paper's, and whether a results table has all that its script promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from common.errors import UserError
+from reproduce.store import SCHEMA_VERSION, config_hash
+from reproduce.table import Table, plan
+
+# A value matches within half a point of accuracy, a tenth of OPIS, or two standard deviations.
+ACCURACY_TOLERANCE = 0.005
+OPIS_TOLERANCE = 0.10
+DEVIATIONS = 2
+
+
+def require_complete(frame: pd.DataFrame, table: Table, scale: str, path: Path) -> None:
+    """Every planned row and seed is there and was made by the configuration of today.
+
+    More seeds than planned are welcome.
+
+    Raises:
+        UserError: a row is missing, or its configuration hash or schema version is another.
+    """
+    found = {
+        (row["row"], row["dataset"], row["backbone"], row["seed"]): row
+        for row in frame.to_dict("records")
+    }
+    for run in plan(table, scale):
+        key = run.key_columns(table.name)
+        name = f"row {key['row']!r} on {key['dataset']} with seed {key['seed']}"
+        row = found.get((key["row"], key["dataset"], key["backbone"], key["seed"]))
+        again = f"rerun python -m reproduce.{table.name} --scale {scale}"
+        if row is None:
+            raise UserError(f"{path}: {name} is missing; {again}")
+        if row["config_hash"] != config_hash(run.config):
+            raise UserError(f"{path}: {name} is stale, made with another configuration; {again}")
+        if row["schema_version"] != SCHEMA_VERSION:
+            raise UserError(f"{path}: {name} has another schema version; {again}")
+
+
+def lines(frames: dict[str, pd.DataFrame], paper: pd.DataFrame) -> Iterator[str]:
+    """A line for each number of the reference: paper, ours, delta, verdict."""
+    for cell in paper.to_dict("records"):
+        name = ", ".join(
+            cell[column] for column in ("table", "row", "dataset", "backbone", "metric")
+        )
+        yield f"  {name}: {_compared(cell, frames.get(cell['table']))}"
+
+
+def _compared(cell: dict, frame: pd.DataFrame | None) -> str:
+    ours = None
+    if frame is not None:
+        same = (frame["row"] == cell["row"]) & (frame["dataset"] == cell["dataset"])
+        same &= frame["backbone"].str.split(".").str[0] == cell["backbone"]
+        ours = frame.loc[same, cell["metric"]] if cell["metric"] in frame else None
+    if math.isnan(cell["value"]):
+        return f"no reference ({cell['note']})"
+    if not cell["dataset"] or not cell["backbone"]:
+        return f"paper {cell['value']:g}: no verdict ({cell['note']})"
+    if ours is None or ours.empty:
+        return f"paper {cell['value']:g}: not run"
+    mean, std = float(ours.mean()), float(ours.std(ddof=1)) if len(ours) > 1 else 0.0
+    delta = mean - cell["value"]
+    allowed = OPIS_TOLERANCE * cell["value"] if "opis" in cell["metric"] else ACCURACY_TOLERANCE
+    word = "match" if abs(delta) <= max(allowed, DEVIATIONS * std) else "differs"
+    return f"paper {cell['value']:g}, ours {mean:.5g}, delta {delta:+.3g}: {word}"

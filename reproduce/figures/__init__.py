@@ -1,0 +1,1 @@
+"""Figures, drawn from results CSVs alone, in one style."""

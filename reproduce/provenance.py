@@ -1,0 +1,74 @@
+"""What made a number: commit, dirty flag, device, versions, peak memory."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import resource
+import subprocess
+import sys
+
+import torch
+
+from reproduce.code_hash import ROOT
+
+LIBRARIES = ("torch", "torchvision", "timm", "pytorch-metric-learning", "numpy", "numba", "pandas")
+
+
+def commit() -> tuple[str, bool | None]:
+    """The checked-out commit and whether tracked files outside results/ differ from it.
+
+    ``("unknown", None)`` where this is no git checkout.
+    """
+    head = _git("rev-parse", "HEAD")
+    if head is None:
+        return "unknown", None
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!results")
+    return head.strip(), bool(changes and changes.strip())
+
+
+def versions() -> str:
+    """Python and the libraries that decide numbers, as ``name==version`` separated by spaces."""
+    parts = [f"python=={platform.python_version()}"]
+    for name in LIBRARIES:
+        try:
+            parts.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            parts.append(f"{name}==missing")
+    return " ".join(parts)
+
+
+def device_name(device: torch.device) -> str:
+    """``cuda: NVIDIA H100`` or ``cpu: x86_64``, the processor's model where the system tells."""
+    if device.type == "cuda":
+        return f"cuda: {torch.cuda.get_device_name(device)}"
+    return f"{device.type}: {_processor()}"
+
+
+def peak_memory_mb(device: torch.device) -> float:
+    """Peak memory in MiB: allocated on the GPU since its last reset, else of this process."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

@@ -1,0 +1,118 @@
+"""Reads what is known of the paper: its claims (claims.yaml) and its numbers (values.csv)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pandas as pd
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from common.errors import UserError
+from reproduce.config import Section
+
+FOLDER = Path(__file__).parent / "paper"
+VALUE_COLUMNS = (
+    "table",
+    "row",
+    "dataset",
+    "backbone",
+    "metric",
+    "value",
+    "source",
+    "confidence",
+    "note",
+)
+
+
+class Part(Section):
+    """One comparison of a claim: ``other`` against ``base`` in one metric of one table."""
+
+    table: str
+    base: str
+    other: str
+    metric: str
+    direction: Literal["up", "down"]
+    smallest: float | None = Field(None, ge=0, description="absolute, in the metric's own unit")
+    smallest_relative: float | None = Field(None, ge=0, description="share of the base's mean")
+    where: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _one_smallest(self) -> Part:
+        if (self.smallest is None) == (self.smallest_relative is None):
+            raise ValueError("give either smallest or smallest_relative")
+        return self
+
+
+class Claim(Section):
+    """A sentence of the paper, and the comparisons that must all hold for it."""
+
+    id: int
+    text: str
+    source: str
+    caveat: str = ""
+    parts: Annotated[tuple[Part, ...], Field(min_length=1, strict=False)]
+
+
+class Paper(Section):
+    """Which version the numbers and claims are of."""
+
+    arxiv: str
+    venue: str
+
+
+class Claims(Section):
+    """The whole claims file."""
+
+    paper: Paper
+    confidence: float = Field(gt=0, lt=1)
+    claims: Annotated[tuple[Claim, ...], Field(min_length=1, strict=False)]
+
+
+def claims(path: Path = FOLDER / "claims.yaml") -> Claims:
+    """Reads and validates the claims.
+
+    Raises:
+        UserError: missing, empty or wrong file; names the key.
+    """
+    try:
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+        read = Claims.model_validate(tree)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "(whole file)"
+        raise UserError(f"{path}: {key}: {first['msg']}") from None
+    numbers = [claim.id for claim in read.claims]
+    if len(set(numbers)) < len(numbers):
+        raise UserError(f"{path}: two claims have the same id; give each its own")
+    return read
+
+
+def values(path: Path = FOLDER / "values.csv") -> pd.DataFrame:
+    """Reads the paper's numbers; cells that are not known have an empty ``value``.
+
+    Raises:
+        UserError: missing or empty file, missing column, a value that is no number, no source.
+    """
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except (OSError, ValueError, pd.errors.ParserError) as error:
+        raise UserError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+    missing = [name for name in VALUE_COLUMNS if name not in frame.columns]
+    if missing:
+        raise UserError(f"{path}: column {missing[0]} is missing")
+    if frame.empty:
+        raise UserError(f"{path} has no rows: restore it from git")
+    for line, row in enumerate(frame.to_dict("records"), start=2):
+        if not row["source"]:
+            raise UserError(f"{path}, line {line}: a value needs its source")
+    numbers = pd.to_numeric(frame["value"].where(frame["value"] != ""), errors="coerce")
+    wrong = frame.index[(frame["value"] != "") & numbers.isna()]
+    if len(wrong):
+        text = frame["value"][wrong[0]]
+        raise UserError(f"{path}, line {wrong[0] + 2}: value {text!r} is not a number")
+    frame["value"] = numbers
+    return frame
