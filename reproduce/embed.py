@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import nn
 
 import datasets
 from reproduce.config import RunConfig
+from reproduce.inputs import Normalised, loader, transforms
 from reproduce.runtime import Runtime
 
 
 @torch.no_grad()
 def embed_index(
-    model: nn.Module,
+    model: Normalised,
     source: datasets.Source,
     index: datasets.Index,
     config: RunConfig,
@@ -24,18 +24,14 @@ def embed_index(
     The network runs in evaluation mode and full precision; its mode is put back afterwards.
     """
     device = runtime.torch_device()
-    transform = datasets.test_transform(source, config.data, model.input)
-    loader = torch.utils.data.DataLoader(
-        datasets.ImageDataset(source, index, transform),
-        batch_size=config.evaluation.batch_size,
-        num_workers=runtime.workers,
-        pin_memory=device.type == "cuda",
-    )
+    transform = transforms(source, config.data, model).test
+    dataset = datasets.ImageDataset(source, index, transform)
+    batches = loader(dataset, runtime, device, batch_size=config.evaluation.batch_size)
     was_training = model.training
     model.eval()
     rows = np.empty((len(index), config.model.embedding_dim), dtype=np.float32)
     seen = 0
-    for images, _, positions in loader:
+    for images, _, positions in batches:
         rows[positions.numpy()] = model(images.to(device, non_blocking=True)).float().cpu().numpy()
         seen += len(positions)
     model.train(was_training)

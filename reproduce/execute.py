@@ -12,8 +12,6 @@ from filelock import FileLock
 from safetensors.torch import save_file
 
 import datasets
-import losses
-import models
 from common.atomic import atomic_path
 from common.errors import UserError
 from eval import evaluate
@@ -38,9 +36,7 @@ def run_key(config: RunConfig, source: datasets.Source, runtime: Runtime) -> Run
     """What decides the run, hashed without training."""
     modules = [
         "reproduce.execute",
-        *datasets.modules_of(config.data.name),
-        *models.modules_of(config.model.backbone),
-        *losses.modules_of(config.loss.name),
+        datasets.REGISTRY[config.data.name].split(":")[0],
     ]
     device_type = runtime.torch_device().type
     return RunKey(config, source.index.fingerprint, code_hash(modules), device_type)

@@ -16,6 +16,7 @@ import models
 from common.errors import UserError
 from reproduce import checkpoint, optimise
 from reproduce.config import RunConfig
+from reproduce.inputs import Normalised, loader, transforms
 from reproduce.runtime import Runtime
 from reproduce.selection import Selection
 from reproduce.step import TrainingStep
@@ -70,8 +71,7 @@ def train(
     """
     settings, device = config.train, runtime.torch_device()
     torch.manual_seed(config.seed)
-    model = models.build_for(config.model, source, config.data.image_size, runtime.weights)
-    model = model.to(device)
+    model = build_model(config, source, runtime).to(device)
     torch.manual_seed(config.seed)
     loss = build_loss(config, len(training.classes)).to(device)
     sampler = datasets.ClassBalancedBatchSampler(
@@ -82,9 +82,12 @@ def train(
         seed=config.seed,
         small_classes=settings.small_classes,
     )
-    loader = _loader(config, source, training, sampler, model, runtime, device)
+    dataset = datasets.ImageDataset(
+        source, training, transforms(source, config.data, model).train, seed=config.seed
+    )
+    batches = loader(dataset, runtime, device, batch_sampler=sampler)
     optimizer = optimise.optimiser(model, loss, settings)
-    schedule = optimise.scheduler(optimizer, settings.schedule, len(sampler), settings.epochs)
+    schedule = optimise.scheduler(optimizer, settings.schedule, sampler.batches, settings.epochs)
     step = TrainingStep(model, loss, optimizer, schedule, settings, device)
     parts = {"model": model, "loss": loss, "optimizer": optimizer, "schedule": schedule}
     parts |= {"scaler": step.scaler, "selection": selection}
@@ -93,10 +96,10 @@ def train(
     if saved is not None:
         progress = Progress(**saved)
     stop = checkpoint.StopSignal()
-    total = settings.epochs * len(sampler)
+    total = settings.epochs * sampler.batches
     bar = tqdm(
         total=total,
-        initial=progress.epoch * len(sampler) + progress.batch,
+        initial=progress.epoch * sampler.batches + progress.batch,
         desc=description,
         disable=not runtime.progress,
         mininterval=1,
@@ -106,10 +109,10 @@ def train(
     with stop, bar:
         while progress.epoch < settings.epochs:
             step.start_epoch(progress.epoch)
-            loader.dataset.set_epoch(progress.epoch)
+            dataset.set_epoch(progress.epoch)
             sampler.set_epoch(progress.epoch, start_batch=progress.batch)
             waiting = time.perf_counter()
-            for images, labels, positions in loader:
+            for images, labels, positions in batches:
                 started = time.perf_counter()
                 progress.wait_seconds += started - waiting
                 terms = step(images, labels)
@@ -118,7 +121,7 @@ def train(
                 waiting = time.perf_counter()
                 progress.seconds += waiting - started
                 bar.update()
-                number = progress.epoch * len(sampler) + progress.batch
+                number = progress.epoch * sampler.batches + progress.batch
                 if number % LOG_EVERY == 0 or number == total:
                     row = {"step": number, **terms, "learning_rate": schedule.get_last_lr()[0]}
                     row["images_per_second"] = len(labels) / (waiting - started)
@@ -137,6 +140,19 @@ def train(
     return Trained(model, loss, progress.history, progress.seconds, progress.wait_seconds)
 
 
+def build_model(config: RunConfig, source: datasets.Source, runtime: Runtime) -> Normalised:
+    """The network of a configuration, fed with the pixels of ``source``."""
+    network = models.build(
+        config.model.backbone,
+        config.model.embedding_dim,
+        image_size=config.data.image_size,
+        in_channels=len(source.mean),
+        weights=runtime.weights,
+        **config.model.options,
+    )
+    return Normalised(network, source, config.data.mean_std)
+
+
 def build_loss(config: RunConfig, num_classes: int) -> nn.Module:
     """The base loss of a configuration with TCM added where it says so."""
     base = losses.build(
@@ -150,17 +166,6 @@ def build_loss(config: RunConfig, num_classes: int) -> nn.Module:
 
 def _simix_seed(config: RunConfig) -> int | None:
     return config.seed if config.loss.simix else None
-
-
-def _loader(config, source, training, sampler, model, runtime, device):
-    transform = datasets.train_transform(source, config.data, model.input)
-    dataset = datasets.ImageDataset(source, training, transform, seed=config.seed)
-    return torch.utils.data.DataLoader(
-        dataset,
-        batch_sampler=sampler,
-        num_workers=runtime.workers,
-        pin_memory=device.type == "cuda",
-    )
 
 
 def _check_finite(terms, progress: Progress, training, positions) -> None:

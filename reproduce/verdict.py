@@ -1,4 +1,4 @@
-"""From paired differences over seeds to a verdict: Student's t, and a smallest effect that counts."""
+"""From paired differences to a verdict: Student's t, and a smallest effect that counts."""
 
 from __future__ import annotations
 
