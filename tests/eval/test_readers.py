@@ -1,0 +1,255 @@
+"""Every file type reads back what was written; every fault is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from common.errors import UserError
+from eval.readers import EmbeddingSet, read_embedding_set, read_embeddings
+
+pa = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+ROWS, DIMENSIONS = 12, 5
+
+
+@pytest.fixture
+def embeddings() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(ROWS, DIMENSIONS)).astype(np.float32)
+
+
+@pytest.fixture
+def labels() -> np.ndarray:
+    return np.repeat(["ape", "bee", "NA"], 4)
+
+
+@pytest.fixture
+def domains() -> np.ndarray:
+    return np.tile([0, 1], 6)
+
+
+def assert_same(found: EmbeddingSet, embeddings, labels, domains=None):
+    np.testing.assert_array_equal(found.embeddings, embeddings)
+    assert found.embeddings.dtype.isnative
+    np.testing.assert_array_equal(found.labels, labels)
+    assert (found.domains is None) == (domains is None)
+    if domains is not None:
+        np.testing.assert_array_equal(found.domains, domains)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz(tmp_path, embeddings, labels, domains, save):
+    path = tmp_path / "set.npz"
+    save(path, embeddings=embeddings, labels=labels, domains=domains, other=np.zeros(3))
+    found = read_embedding_set(path)
+    assert_same(found, embeddings, labels, domains)
+    assert found.name == "set"
+    np.testing.assert_array_equal(read_embeddings(path), embeddings)
+
+
+def test_npy_with_csv(tmp_path, embeddings, labels, domains):
+    np.save(tmp_path / "e.npy", embeddings)
+    lines = [f'{i},"{a}",{d}' for i, (a, d) in enumerate(zip(labels, domains, strict=True))]
+    # A byte-order mark and Windows line ends, as spreadsheets write them.
+    text = "\ufeff" + "\r\n".join(["row,label,domain", *lines]) + "\r\n"
+    (tmp_path / "l.csv").write_bytes(text.encode())
+    found = read_embedding_set(tmp_path / "e.npy", tmp_path / "l.csv")
+    assert_same(found, embeddings, labels, domains)
+
+
+def test_npy_with_npy(tmp_path, embeddings):
+    np.save(tmp_path / "e.npy", embeddings)
+    np.save(tmp_path / "l.npy", np.arange(ROWS) % 3)
+    assert_same(
+        read_embedding_set(tmp_path / "e.npy", tmp_path / "l.npy"), embeddings, np.arange(ROWS) % 3
+    )
+
+
+@pytest.mark.parametrize("kind", ["list", "fixed", "large"])
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_parquet(tmp_path, embeddings, labels, domains, kind, dictionary):
+    types = {
+        "list": pa.list_(pa.float32()),
+        "fixed": pa.list_(pa.float32(), DIMENSIONS),
+        "large": pa.large_list(pa.float32()),
+    }
+    label_column = pa.array(labels.tolist())
+    table = pa.table(
+        {
+            "embedding": pa.array(embeddings.tolist(), types[kind]),
+            "label": label_column.dictionary_encode() if dictionary else label_column,
+            "domain": domains,
+        }
+    )
+    parquet.write_table(table, tmp_path / "e.parquet", row_group_size=5)
+    assert_same(read_embedding_set(tmp_path / "e.parquet"), embeddings, labels, domains)
+
+
+def test_safetensors(tmp_path, embeddings):
+    numbers = np.arange(ROWS) % 3
+    tensors = {"embeddings": torch.from_numpy(embeddings), "labels": torch.from_numpy(numbers)}
+    save_file(tensors, tmp_path / "e.safetensors")
+    assert_same(read_embedding_set(tmp_path / "e.safetensors"), embeddings, numbers)
+    tensors["embeddings"] = tensors["embeddings"].bfloat16()
+    save_file(tensors, tmp_path / "b.safetensors")
+    found = read_embedding_set(tmp_path / "b.safetensors")
+    assert_same(found, tensors["embeddings"].float().numpy(), numbers)
+
+
+@pytest.mark.parametrize("dtype", ["<f2", ">f4", "<f8", ">f8", np.longdouble, np.int8])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_number_types_and_orders(tmp_path, dtype, order):
+    values = np.random.default_rng(1).integers(1, 100, size=(ROWS, DIMENSIONS))
+    np.savez(
+        tmp_path / "e.npz",
+        embeddings=np.asarray(values, dtype=dtype, order=order),
+        labels=np.arange(ROWS) % 2,
+    )
+    found = read_embedding_set(tmp_path / "e.npz").embeddings
+    assert_same(read_embedding_set(tmp_path / "e.npz"), values, np.arange(ROWS) % 2)
+    assert found.dtype in (np.float16, np.float32, np.float64)
+    torch.from_numpy(found)  # what an engine does with it
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (np.array(["1", "2"] * 6), np.array([1, 2] * 6)),
+        (np.array(["01", "2"] * 6), np.array(["01", "2"] * 6)),
+        (
+            np.array(["-1", "99999999999999999999"] * 6),
+            np.array(["-1", "99999999999999999999"] * 6),
+        ),
+        (np.array(["é".encode(), b"z"] * 6), np.array(["é", "z"] * 6)),
+        (np.array([3.0, 4.0] * 6, np.float32), np.array([3, 4] * 6)),
+        (np.array([True, False] * 6), np.array([1, 0] * 6)),
+        (np.array([7, 9] * 6, np.uint64), np.array([7, 9] * 6)),
+    ],
+)
+def test_labels_are_the_same_whatever_holds_them(tmp_path, embeddings, written, read):
+    np.savez(tmp_path / "e.npz", embeddings=embeddings, labels=written)
+    labels = read_embedding_set(tmp_path / "e.npz").labels
+    np.testing.assert_array_equal(labels, read)
+    assert labels.dtype.kind == read.dtype.kind
+
+
+def write_npz(folder, **arrays):
+    np.savez(folder / "e.npz", **arrays)
+    return folder / "e.npz"
+
+
+def test_rows_with_faults_are_named(tmp_path, embeddings, labels):
+    embeddings[[3, 7]] = np.nan
+    embeddings[8, 2] = -np.inf
+    with pytest.raises(UserError, match=r"rows 3, 7, 8 \(counted from 0\) hold NaN"):
+        read_embedding_set(write_npz(tmp_path, embeddings=embeddings, labels=labels))
+    embeddings[:10] = 0
+    with pytest.raises(UserError, match=r"rows 0, 1, 2, 3, 4 and 5 more .* zero vector"):
+        read_embedding_set(write_npz(tmp_path, embeddings=embeddings, labels=labels))
+    embeddings[:10] = 1e30
+    with pytest.raises(UserError, match=r"longer than 1e\+18"):
+        read_embedding_set(write_npz(tmp_path, embeddings=embeddings, labels=labels))
+
+
+FAULTS = {
+    "object labels": (lambda e, y: {"embeddings": e, "labels": y.astype(object)}, "pickle"),
+    "object embeddings": (lambda e, y: {"embeddings": e.astype(object), "labels": y}, "pickle"),
+    "no labels": (lambda e, y: {"embeddings": e}, "has no 'labels'; .* --labels"),
+    "no embeddings": (lambda e, y: {"labels": y}, "has no 'embeddings'"),
+    "both spellings": (lambda e, y: {"embeddings": e, "embedding": e, "labels": y}, "keep one"),
+    "fewer labels": (lambda e, y: {"embeddings": e, "labels": y[1:]}, "11 labels for 12"),
+    "matrix of labels": (lambda e, y: {"embeddings": e, "labels": y[:, None]}, r"shape \(12, 1\)"),
+    "one class": (lambda e, y: {"embeddings": e, "labels": y[:1].repeat(12)}, "one class only"),
+    "empty label": (
+        lambda e, y: {"embeddings": e, "labels": np.where(y == "bee", " ", y)},
+        "rows 4, 5, 6, 7 .* empty label",
+    ),
+    "broken label": (
+        lambda e, y: {"embeddings": e, "labels": np.r_[np.nan, 0.5, np.ones(10)]},
+        "rows 0, 1 .* no whole number",
+    ),
+    "dates": (lambda e, y: {"embeddings": e, "labels": np.zeros(12, "M8[s]")}, "datetime64"),
+    "not UTF-8": (lambda e, y: {"embeddings": e, "labels": np.full(12, b"\xff")}, "UTF-8"),
+    "vector": (lambda e, y: {"embeddings": e[:, 0], "labels": y}, r"shape \(12,\)"),
+    "cube": (lambda e, y: {"embeddings": e[None], "labels": y}, r"shape \(1, 12, 5\)"),
+    "complex": (lambda e, y: {"embeddings": e + 1j, "labels": y}, "complex"),
+    "texts": (lambda e, y: {"embeddings": e.astype(str), "labels": y}, "type <U"),
+    "booleans": (lambda e, y: {"embeddings": e > 0, "labels": y}, "type bool"),
+    "nothing": (lambda e, y: {"embeddings": e[:0], "labels": y[:0]}, "empty"),
+    "few domains": (lambda e, y: {"embeddings": e, "labels": y, "domains": y[2:]}, "10 domains"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_in_arrays(tmp_path, embeddings, labels, fault):
+    arrays, message = FAULTS[fault]
+    with pytest.raises(UserError, match=message) as caught:
+        read_embedding_set(write_npz(tmp_path, **arrays(embeddings, labels)))
+    assert "e.npz" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+CSV_FAULTS = {
+    "row too long": ("label\na\nb,c\n", "row 1 .* has 2 cells"),
+    "no such column": ("class\na\n", "no column 'label'"),
+    "column twice": ("label,label\na,b\n", "two columns named label"),
+    "too few": ("label\n" + "a\nb\n" * 5, "10 labels for 12"),
+    "an empty cell": ("label,x\n" + "a,1\nb,1\n" * 5 + ",1\n,1\n", "rows 10, 11 .* empty label"),
+    "a blank line": ("label\n" + "a\nb\n" * 5 + "\na\nb\n", "row 10 .* has 0 cells"),
+    "open quote": ('label\n"a\nb\n', "cannot be read"),
+    "a long label": ("label\n" + "a" * 200_000 + "\n", "cannot be read"),
+    "header alone": ("label\n", "0 labels for 12"),
+}
+
+
+@pytest.mark.parametrize("fault", CSV_FAULTS)
+def test_faults_in_csv(tmp_path, embeddings, fault):
+    text, message = CSV_FAULTS[fault]
+    np.save(tmp_path / "e.npy", embeddings)
+    (tmp_path / "l.csv").write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        read_embedding_set(tmp_path / "e.npy", tmp_path / "l.csv")
+    assert "l.csv" in str(caught.value)
+
+
+def test_labels_given_twice(tmp_path, embeddings, labels):
+    path = write_npz(tmp_path, embeddings=embeddings, labels=labels)
+    with pytest.raises(UserError, match="leave out --labels"):
+        read_embedding_set(path, tmp_path / "l.csv")
+
+
+@pytest.mark.parametrize("name", ["e.pkl", "e.pt", "e", "e.csv"])
+def test_other_types_are_not_read(tmp_path, name):
+    (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(UserError, match="are not read"):
+        read_embedding_set(tmp_path / name)
+
+
+def test_parquet_faults(tmp_path, embeddings, labels):
+    path = tmp_path / "e.parquet"
+    ragged = [list(row) for row in embeddings]
+    ragged[6] = ragged[6][:3]
+    parquet.write_table(pa.table({"embedding": ragged, "label": labels.tolist()}), path)
+    with pytest.raises(UserError, match="row 6 of column embedding has 3 values, row 0 has 5"):
+        read_embedding_set(path)
+    nulls = [list(row) for row in embeddings]
+    nulls[6][1] = None
+    parquet.write_table(pa.table({"embedding": nulls, "label": labels.tolist()}), path)
+    with pytest.raises(UserError, match="row 6 of column embedding holds a null"):
+        read_embedding_set(path)
+    some = [None if i == 9 else label for i, label in enumerate(labels.tolist())]
+    parquet.write_table(pa.table({"embedding": embeddings.tolist(), "label": some}), path)
+    with pytest.raises(UserError, match="row 9 of column label holds a null"):
+        read_embedding_set(path)
+
+
+def test_a_run_length_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    column = pa.array(np.zeros(50_000_000, np.float32))
+    lists = pa.FixedSizeListArray.from_arrays(column, 500)
+    table = pa.table({"embedding": lists, "label": np.zeros(100_000, np.int8)})
+    parquet.write_table(table, tmp_path / "bomb.parquet", compression="zstd")
+    with pytest.raises(UserError, match="decompression bomb"):
+        read_embedding_set(tmp_path / "bomb.parquet")
