@@ -60,8 +60,8 @@ def recommend(
     ones at fixed thresholds: two copies of a class never form pairs. Thresholds between those of
     ``curves`` are interpolated, so the grid must be fine around ``at``.
 
-    A class fails when its FAR is above ``factor * target_far`` or its FRR above ``factor`` times the
-    FRR of all pairs. Where it has few pairs that can be chance: its counts are beside the rates.
+    A class fails when its FAR is above ``factor * target_far`` or its FRR above ``factor`` times
+    the FRR of all pairs. Where it has few pairs that can be chance: look at its counts too.
 
     Raises:
         UserError: the factor is not above 1.
@@ -98,7 +98,7 @@ def _resampled_far(curves: OperatingCurves, seed: int) -> np.ndarray:
 
 
 def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:
-    """The threshold at which a rising FAR curve reaches ``target``; the nearest end if it never does."""
+    """Where a rising FAR curve reaches ``target``; the nearest end if it never does."""
     above = int(np.searchsorted(far, target, side="right"))
     if above == 0 or above == len(far):
         return float(thresholds[min(above, len(far) - 1)])
