@@ -84,7 +84,10 @@ class GlyphAugmentation:
         x_x, x_y, x_0, y_x, y_y, y_0 = (
             torch.from_numpy(a).float().view(-1, 1, 1) for a in (x_x, x_y, x_0, y_x, y_y, y_0)
         )
-        return torch.stack([x_x * x + x_y * y + x_0, y_x * x + y_y * y + y_0], dim=-1)
+        grid = torch.empty(len(draws), *size, 2)
+        torch.add(x_x * x, x_y * y + x_0, out=grid[..., 0])
+        torch.add(y_x * x, y_y * y + y_0, out=grid[..., 1])
+        return grid
 
 
 def keep_batch(images: torch.Tensor, keys: np.ndarray) -> torch.Tensor:
@@ -144,9 +147,13 @@ def transforms(
 
 def _thicken(pixels: torch.Tensor, amount: torch.Tensor) -> torch.Tensor:
     """Blends towards the 3 x 3 maximum (amount > 0) or minimum (amount < 0)."""
-    thick = functional.max_pool2d(pixels, 3, stride=1, padding=1)
-    thin = -functional.max_pool2d(-pixels, 3, stride=1, padding=1)
-    return torch.lerp(pixels, torch.where(amount > 0, thick, thin), amount.abs())
+    # A minimum is the maximum of the negative picture. Beyond the edge is 0, the least value.
+    thin = amount < 0
+    signed = torch.where(thin, 255 - pixels, pixels)
+    rows = functional.pad(signed, (1, 1, 1, 1))
+    columns = torch.maximum(torch.maximum(rows[:, :, :-2], rows[:, :, 2:]), rows[:, :, 1:-1])
+    most = torch.maximum(torch.maximum(columns[..., :-2], columns[..., 2:]), columns[..., 1:-1])
+    return torch.lerp(pixels, torch.where(thin, 255 - most, most), amount.abs())
 
 
 def _column(values: np.ndarray) -> torch.Tensor:

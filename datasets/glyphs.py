@@ -34,21 +34,21 @@ _UNREADABLE = (
 )
 
 
-def load(root: Path | None = None, domain: str | None = None) -> ArraySource:
+def load(root: Path | None = None, domain: str | None = None, folder: Path = FOLDER) -> ArraySource:
     """Opens the glyphs, 32 x 32 grey, bright ink on dark ground.
 
     The index has the columns ``character``, ``typeface`` and ``family`` (serif, brush, handwriting,
     ...) besides the usual ones; labels look like ``kanji/U+4E9C``.
 
     Args:
-        root: folder with the two files; None is the folder that comes with the code.
+        root: where the user keeps data sets; of no effect, the glyphs come with the code.
         domain: ``alphabets``, ``hangul``, ``kana`` or ``kanji``; None is all four.
+        folder: where pictures and manifest lie.
 
     Raises:
         UserError: a file is missing, or checksum or counts are not those of the manifest, or there
             is no such domain.
     """
-    folder = root or FOLDER
     manifest = read_manifest(folder)
     table, images = read_pictures(folder / PICTURES)
     digest = content_digest(table, images)
