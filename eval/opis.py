@@ -1,0 +1,45 @@
+"""OPIS and its relatives, from utility curves: small formulas on arrays (classes, thresholds)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def utility(specificity: np.ndarray, sensitivity: np.ndarray, c: float = 1.0) -> np.ndarray:
+    """U = (1 + c^2) phi psi / (c^2 phi + psi), in [0, 1]; 0 where phi and psi are both 0.
+
+    Args:
+        specificity: phi, share of a class's negative pairs beyond the threshold.
+        sensitivity: psi, share of its positive pairs within.
+        c: weight; 1 gives the harmonic mean.
+    """
+    product = (1 + c**2) * specificity * sensitivity
+    below = c**2 * specificity + sensitivity
+    return np.divide(product, below, out=np.zeros_like(product), where=below > 0)
+
+
+def opis(curves: np.ndarray) -> float:
+    """Mean over classes and thresholds of (U_i(d) - mean_j U_j(d))^2, of U (C, G)."""
+    return float(np.mean((curves - curves.mean(0)) ** 2))
+
+
+def epsilon_opis(curves: np.ndarray, epsilon: float) -> float:
+    """Mean over d of the squared gap between the best and the worst share of the classes.
+
+    The classes are ranked anew at each d; max(1, round(epsilon C)) on either side.
+    """
+    count = max(1, round(epsilon * len(curves)))
+    ranked = np.sort(curves, axis=0)
+    return float(np.mean((ranked[-count:].mean(0) - ranked[:count].mean(0)) ** 2))
+
+
+def noise_floor(halves: np.ndarray) -> float:
+    """The OPIS that classes without any true difference would have, from U (C, 2, G) of halves.
+
+    The two halves of a class differ by chance alone: Var(U of a half) is about twice Var(U of the
+    whole), so E (U_1 - U_2)^2 / 4 is the variance of the whole class's U. NaN without classes.
+    """
+    if not len(halves):
+        return float("nan")
+    share = (len(halves) - 1) / len(halves)
+    return float(share * np.mean((halves[:, 0] - halves[:, 1]) ** 2) / 4)

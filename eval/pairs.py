@@ -1,0 +1,141 @@
+"""What one pass over all pairs leaves behind, and the counts that every metric is made from."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+class Negatives(Protocol):
+    """The cross-class pairs, seen from each half of each class."""
+
+    def within(self, scores: np.ndarray) -> np.ndarray:
+        """(C, 2, T): pairs of each half of each class with a score of at least ``scores`` (T,)."""
+        ...
+
+    def kth_largest(self, k: int) -> float:
+        """The k-th largest score, k from 1, each unordered pair counted once."""
+        ...
+
+    def histogram(self, edges: np.ndarray) -> np.ndarray:
+        """(len(edges) - 1,) unordered pairs between ascending score edges."""
+        ...
+
+
+@dataclass(frozen=True)
+class Positives:
+    """All ordered same-class pairs, exactly: query by query, from the most similar on.
+
+    Attributes:
+        scores: (P,) float64.
+        query: (P,) sorted row of the query.
+        other: (P,) sorted row of the other image.
+        rank: (P,) place among all other images, from 1; a lower bound where it is beyond
+            ``max_rank`` of the query (no metric reads it there).
+    """
+
+    scores: np.ndarray
+    query: np.ndarray
+    other: np.ndarray
+    rank: np.ndarray
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Everything the metrics need."""
+
+    positives: Positives
+    negatives: Negatives
+    negative_counts: np.ndarray  # (C, 2) pairs of each half of each class
+    total_negatives: int  # unordered
+
+
+def max_ranks(sizes: np.ndarray, ks: tuple[int, ...]) -> np.ndarray:
+    """(C,) ranks up to which a class's queries matter: R for MAP@R, the largest k for R@K."""
+    return np.maximum(sizes - 1, max(ks))
+
+
+def negative_counts(codes: np.ndarray, halves: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(C, 2): images of a half times images of other classes."""
+    members = np.zeros((len(sizes), 2), dtype=np.int64)
+    np.add.at(members, (codes, halves), 1)
+    return members * (len(codes) - sizes)[:, None]
+
+
+class SortedNegatives:
+    """Negatives kept one by one, for small sets.
+
+    Args:
+        scores: (M,) of the unordered pairs.
+        groups: (2, M) 2 * class + half of either end.
+        n_classes: C.
+    """
+
+    def __init__(self, scores: np.ndarray, groups: np.ndarray, n_classes: int) -> None:
+        self._ascending = np.sort(scores)
+        both = np.concatenate([scores, scores])
+        order = np.lexsort((both, groups.ravel()))
+        bounds = np.searchsorted(groups.ravel()[order], np.arange(2 * n_classes + 1))
+        ordered = both[order]
+        self._by_group = [ordered[a:b] for a, b in itertools.pairwise(bounds)]
+        self._n_classes = n_classes
+
+    def within(self, scores: np.ndarray) -> np.ndarray:
+        counts = [len(s) - np.searchsorted(s, scores, side="left") for s in self._by_group]
+        return np.array(counts, dtype=np.float64).reshape(self._n_classes, 2, -1)
+
+    def kth_largest(self, k: int) -> float:
+        return float(self._ascending[-k])
+
+    def histogram(self, edges: np.ndarray) -> np.ndarray:
+        return np.histogram(self._ascending, edges)[0]
+
+
+class BinnedNegatives:
+    """Negatives counted in bins: finest where the calibration range lies.
+
+    Within a bin, pairs are taken as spread evenly.
+
+    Args:
+        edges: (B + 1,) ascending score edges.
+        counts: (C, 2, B) pairs of each half of each class.
+        tail_edges, tail: finer bins of all pairs near the top, (E + 1,) and (E,).
+    """
+
+    def __init__(
+        self, edges: np.ndarray, counts: np.ndarray, tail_edges: np.ndarray, tail: np.ndarray
+    ) -> None:
+        self._edges, self._tail_edges, self._tail = edges, tail_edges, tail
+        # Pairs at or above each edge.
+        self._above = np.zeros((*counts.shape[:2], len(edges)), dtype=np.int64)
+        np.cumsum(counts[..., ::-1], axis=-1, out=self._above[..., 1:])
+        self._above = self._above[..., ::-1]
+        self._above_all = self._above.sum((0, 1)) / 2
+
+    def within(self, scores: np.ndarray) -> np.ndarray:
+        bins = np.clip(np.searchsorted(self._edges, scores, "right") - 1, 0, len(self._edges) - 2)
+        low, high = self._edges[bins], self._edges[bins + 1]
+        share = np.clip((high - scores) / (high - low), 0, 1)
+        upper = self._above[..., bins + 1]
+        return upper + share * (self._above[..., bins] - upper)
+
+    def kth_largest(self, k: int) -> float:
+        tail_above = np.cumsum(self._tail[::-1])[::-1]
+        if k <= tail_above[0]:
+            return _invert(self._tail_edges, np.append(tail_above, 0), k)
+        return _invert(self._edges, self._above_all, k)
+
+    def histogram(self, edges: np.ndarray) -> np.ndarray:
+        return -np.diff(self.within(edges).sum((0, 1)) / 2)
+
+
+def _invert(edges: np.ndarray, above: np.ndarray, k: int) -> float:
+    """The score at or above which k pairs lie; ``above`` falls along ascending ``edges``."""
+    i = int(np.searchsorted(-above, -k, side="right")) - 1
+    i = min(max(i, 0), len(edges) - 2)
+    inside = above[i] - above[i + 1]
+    share = (k - above[i + 1]) / inside if inside else 0.0
+    return float(edges[i + 1] - share * (edges[i + 1] - edges[i]))
