@@ -12,6 +12,7 @@ from filelock import FileLock
 from safetensors.torch import save_file
 
 import datasets
+import losses
 from common.atomic import atomic_path
 from common.errors import UserError
 from eval import evaluate
@@ -37,6 +38,7 @@ def run_key(config: RunConfig, source: datasets.Source, runtime: Runtime) -> Run
     modules = [
         "reproduce.execute",
         datasets.REGISTRY[config.data.name].split(":")[0],
+        losses.module_of(config.loss.name),
     ]
     device_type = runtime.torch_device().type
     return RunKey(config, source.index.fingerprint, code_hash(modules), device_type)
@@ -158,6 +160,7 @@ def _evaluate(config: RunConfig, embeddings: np.ndarray, index, device, tar_at=(
         distance=settings.distance,
         grid_points=settings.grid_points,
         tar_at=tar_at,
+        threads=config.train.threads,
     )
 
 

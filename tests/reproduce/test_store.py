@@ -50,7 +50,7 @@ def test_a_damaged_record_is_named_and_never_taken(tmp_path, text):
     folder = RunFolder(key(), tmp_path)
     folder.start()
     (folder.path / "record.json").write_text(text)
-    with pytest.raises(UserError, match="record.json is damaged"):
+    with pytest.raises(UserError, match=r"record\.json is damaged"):
         folder.record()
 
 
