@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
-from common.geometry import NORM_EPSILON
 from eval.parsing import shown
 from eval.readers_numpy import read_npy, read_npz
 from eval.readers_table import read_csv_columns, read_parquet, read_safetensors
@@ -34,17 +33,19 @@ class EmbeddingSet:
     Attributes:
         name: the file's name without its ending.
         embeddings: (N, D) float16, float32 or float64; finite, no zero rows; not normalised.
-        labels: (N,) integers or texts, at least two classes.
+        labels: (N,) integers or texts, at least two classes; None where none were asked for.
         domains: (N,) integers or texts, or None.
     """
 
     name: str
     embeddings: np.ndarray
-    labels: np.ndarray
+    labels: np.ndarray | None
     domains: np.ndarray | None
 
 
-def read_embedding_set(path: str | Path, labels: str | Path | None = None) -> EmbeddingSet:
+def read_embedding_set(
+    path: str | Path, labels: str | Path | None = None, *, labels_needed: bool = True
+) -> EmbeddingSet:
     """Reads embeddings and labels.
 
     Args:
@@ -52,6 +53,7 @@ def read_embedding_set(path: str | Path, labels: str | Path | None = None) -> Em
             optionally, ``domains`` (the singular is fine too), or ``.npy`` with embeddings alone.
         labels: ``.csv`` with a column ``label`` and, optionally, ``domain``, or a ``.npy`` array;
             needed where ``path`` holds no labels, an error where it does.
+        labels_needed: False takes embeddings without labels, or of one class only, as well.
 
     Labels that are all whole numbers become integers, whatever the file type, so that the same
     labels from a CSV and from an array are equal; ``007`` stays a text.
@@ -68,10 +70,12 @@ def read_embedding_set(path: str | Path, labels: str | Path | None = None) -> Em
                 f"{shown(path)} holds labels itself; leave out --labels {shown(labels)}"
             )
         arrays |= _read_labels(Path(labels))
-    for name in ("embeddings", "labels"):
-        if name not in arrays:
-            hint = "" if name == "embeddings" else ", or give --labels FILE.csv"
-            raise UserError(f"{shown(path)} has no '{name}'; add that array or column{hint}")
+    if "embeddings" not in arrays:
+        raise UserError(f"{shown(path)} has no 'embeddings'; add that array or column")
+    if labels_needed and "labels" not in arrays:
+        raise UserError(
+            f"{shown(path)} has no 'labels'; add that array or column, or give --labels FILE.csv"
+        )
     labels_path = path if labels is None else Path(labels)
     embeddings = check_embeddings(arrays["embeddings"], path)
     tags = {
@@ -79,25 +83,12 @@ def read_embedding_set(path: str | Path, labels: str | Path | None = None) -> Em
         for name in ("labels", "domains")
         if name in arrays
     }
-    if len(np.unique(tags["labels"])) < 2:
+    if labels_needed and len(np.unique(tags["labels"])) < 2:
         raise UserError(
             f"{shown(labels_path)} has one class only ({shown(tags['labels'][0])}); "
             "thresholds can be judged on two classes or more"
         )
-    return EmbeddingSet(path.stem, embeddings, tags["labels"], tags.get("domains"))
-
-
-def read_embeddings(path: str | Path) -> np.ndarray:
-    """The embeddings of a file, (N, D), checked; labels need not be there.
-
-    Raises:
-        UserError: as :func:`read_embedding_set`.
-    """
-    path = Path(path)
-    arrays = _read_arrays(path)
-    if "embeddings" not in arrays:
-        raise UserError(f"{shown(path)} has no 'embeddings'; add that array or column")
-    return check_embeddings(arrays["embeddings"], path)
+    return EmbeddingSet(path.stem, embeddings, tags.get("labels"), tags.get("domains"))
 
 
 def check_embeddings(embeddings: np.ndarray, path: Path) -> np.ndarray:
@@ -117,6 +108,8 @@ def check_embeddings(embeddings: np.ndarray, path: Path) -> np.ndarray:
         raise UserError(
             f"{shown(path)}: embeddings are of type {embeddings.dtype}; save floating-point numbers"
         )
+    from common.geometry import NORM_EPSILON  # here, for it brings torch
+
     # Engines want native byte order; long doubles have no counterpart in torch.
     kind = f"f{min(embeddings.dtype.itemsize, 8)}"
     embeddings = embeddings.astype(np.dtype(kind), copy=False)
@@ -189,8 +182,17 @@ def _check_tags(tags: np.ndarray, name: str, count: int, path: Path) -> np.ndarr
         return tags.astype(np.int64)
     if tags.dtype.kind != "U":
         raise UserError(f"{shown(path)}: {name} are of type {tags.dtype}; save integers or texts")
+    _refuse_rows(_not_unicode(tags), "letters that Unicode does not have", path)
     _refuse_rows(np.char.strip(tags) == "", f"an empty {name[:-1]}", path)
     return _integers_if_all(tags)
+
+
+def _not_unicode(texts: np.ndarray) -> np.ndarray:
+    """(N,) whether a text holds a number that stands for no letter: a damaged array can."""
+    points = np.ascontiguousarray(texts).view(np.uint32).reshape(len(texts), -1)
+    if not texts.dtype.isnative:
+        points = points.byteswap()
+    return ((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any(axis=1)
 
 
 def _integers_if_all(texts: np.ndarray) -> np.ndarray:

@@ -6,13 +6,14 @@ import base64
 import html
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from eval.operating import OperatingCurves
+from eval.result import DomainResult
 
 PAGE_FOLDER = Path(__file__).with_name("page")
 MAX_CLASSES_ON_PAGE = 10_000
@@ -37,6 +38,7 @@ class Page:
         cards: headline metrics.
         recommendation: sentences about the recommended threshold, empty without one.
         settings: (name, value) pairs of "How it was computed".
+        domains: metrics of each domain by name, empty without domains.
         curves: error rates of the classes.
         similarities: (T,) cosine similarity at each threshold of ``curves``.
         calibration: lowest and highest threshold of the calibration range.
@@ -54,6 +56,7 @@ class Page:
     cards: Sequence[Card]
     recommendation: Sequence[str]
     settings: Sequence[tuple[str, str]]
+    domains: Mapping[str, DomainResult]
     curves: OperatingCurves
     similarities: np.ndarray
     calibration: tuple[float, float]
@@ -82,6 +85,7 @@ def render(page: Page) -> str:
         "summary": _paragraphs(page.summary),
         "cards": "\n".join(map(_card, page.cards)),
         "recommendation": _paragraphs(page.recommendation, ' class="note"'),
+        "domains": _domains(page.domains),
         "classes_note": html.escape(note),
         "method": _settings(page.settings),
         "style": _asset("style.css"),
@@ -175,3 +179,30 @@ def _settings(settings: Sequence[tuple[str, str]]) -> str:
         f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in settings
     )
     return '<dl class="settings">\n' + "\n".join(rows) + "\n</dl>"
+
+
+def _domains(domains: Mapping[str, DomainResult]) -> str:
+    if not domains:
+        return ""
+    rows = [
+        f"<tr><td>{html.escape(name)}</td>"
+        + "".join(
+            f'<td class="number">{text}</td>'
+            for text in (
+                f"{found.n_classes:,}",
+                f"{100 * found.recall_at[min(found.recall_at)]:.3g} %",
+                f"{100 * found.map_at_r:.3g} %",
+                f"{1e3 * found.opis:.3g}e-3",
+            )
+        )
+        + "</tr>"
+        for name, found in domains.items()
+    ]
+    k = min(next(iter(domains.values())).recall_at)
+    heads = ("Classes", f"Recall@{k}", "MAP@R", "OPIS")
+    head = "".join(f'<th scope="col" class="number">{text}</th>' for text in heads)
+    return (
+        '<h3>By domain</h3>\n<div class="scroller"><table>\n'
+        f'<thead><tr><th scope="col">Domain</th>{head}</tr></thead>\n'
+        f"<tbody>{''.join(rows)}</tbody>\n</table></div>"
+    )

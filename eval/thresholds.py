@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from common.errors import UserError
+from eval.counts import ClassCounts
 from eval.operating import OperatingCurves
+from eval.resampling import central, resampled_ratio
 
-RESAMPLES = 2000
-CONFIDENCE = 0.95
 DEFAULT_FACTOR = 2.0
-RESAMPLES_PER_BLOCK = 100
+GRID_POINTS = 401
+GRID_SPREAD = 4
 
 
 @dataclass(frozen=True)
@@ -47,54 +48,76 @@ class Recommendation:
 
 
 def recommend(
+    counts: ClassCounts,
     curves: OperatingCurves,
-    at: int,
     target_far: float,
     *,
     factor: float = DEFAULT_FACTOR,
     seed: int = 0,
 ) -> Recommendation:
-    """Judges threshold ``at`` of ``curves``, the one for ``target_far``.
+    """Judges the one threshold of ``curves``, that for ``target_far``.
 
-    The bootstrap draws classes with replacement, 2,000 times, and pools the curves of the drawn
-    ones at fixed thresholds: two copies of a class never form pairs. Thresholds between those of
-    ``curves`` are interpolated, so the grid must be fine around ``at``.
+    The bootstrap draws classes with replacement, 2,000 times, classes of one image included, and
+    pools the negatives of the drawn ones at fixed thresholds: two copies of a class never form
+    pairs. Between the 401 thresholds from a quarter to four times the target it interpolates.
 
-    A class fails when its FAR is above ``factor * target_far`` or its FRR above ``factor`` times
-    the FRR of all pairs. Where it has few pairs that can be chance: look at its counts too.
+    Args:
+        counts: with the finest bins around the target.
+        curves: error rates at the threshold alone, T = 1.
 
     Raises:
         UserError: the factor is not above 1.
     """
-    if not factor > 1:
-        raise UserError(f"the factor is {factor:g}; it must be above 1")
-    resampled = _resampled_far(curves, seed)
-    thresholds = np.array([_crossing(curves.thresholds, far, target_far) for far in resampled])
-    overall_frr = float(curves.overall_frr[at])
+    threshold = float(curves.thresholds[0])
+    grid = _grid(counts, target_far, threshold)
+    resampled = _resampled_far(counts, grid, seed)
+    crossings = np.array([_crossing(grid, far, target_far) for far in resampled])
+    far_fails, frr_fails = failing_classes(curves, 0, target_far, factor)
     return Recommendation(
         target_far=target_far,
-        threshold=float(curves.thresholds[at]),
-        threshold_interval=_central(thresholds),
-        far=float(curves.overall_far[at]),
-        frr=overall_frr,
-        far_interval=_central(resampled[:, at]),
+        threshold=threshold,
+        threshold_interval=central(crossings),
+        far=float(curves.overall_far[0]),
+        frr=float(curves.overall_frr[0]),
+        far_interval=central(resampled[:, np.searchsorted(grid, threshold)]),
         factor=factor,
-        far_fails=curves.far[:, at] > factor * target_far,
-        frr_fails=curves.frr[:, at] > factor * overall_frr,
+        far_fails=far_fails,
+        frr_fails=frr_fails,
     )
 
 
-def _resampled_far(curves: OperatingCurves, seed: int) -> np.ndarray:
+def failing_classes(
+    curves: OperatingCurves, at: int, far: float, factor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(C,) and (C,): whose FAR at threshold ``at`` is above ``factor * far``, and whose FRR is
+    above ``factor`` times that of all pairs.
+
+    Where a class has few pairs this can be chance: look at its counts too.
+
+    Raises:
+        UserError: the factor is not above 1.
+    """
+    if not 1 < factor < float("inf"):
+        raise UserError(f"the factor is {factor:g}; it must be a number above 1")
+    return (
+        curves.far[:, at] > factor * far,
+        curves.frr[:, at] > factor * curves.overall_frr[at],
+    )
+
+
+def _grid(counts: ClassCounts, target_far: float, threshold: float) -> np.ndarray:
+    """Thresholds (T,), ascending, around that for ``target_far``, which is one of them."""
+    total = counts.pairs.total_negatives
+    ends = [target_far / GRID_SPREAD, min(1.0, target_far * GRID_SPREAD)]
+    low, high = (counts.threshold_at_rank(max(1, round(far * total))) for far in ends)
+    return np.unique([*np.linspace(low, high, GRID_POINTS), threshold])
+
+
+def _resampled_far(counts: ClassCounts, grid: np.ndarray, seed: int) -> np.ndarray:
     """(RESAMPLES, T) FAR of the pooled negatives of classes drawn with replacement."""
-    generator = np.random.default_rng(seed)
-    count = len(curves.classes)
-    accepts = curves.far * curves.negatives[:, None]
-    blocks = []
-    for _ in range(RESAMPLES // RESAMPLES_PER_BLOCK):
-        drawn = generator.integers(count, size=(RESAMPLES_PER_BLOCK, count))
-        weights = np.stack([np.bincount(row, minlength=count) for row in drawn]).astype(float)
-        blocks.append((weights @ accepts) / (weights @ curves.negatives)[:, None])
-    return np.concatenate(blocks)
+    negatives = counts.pairs.negative_counts.sum(1)
+    everyone = replace(counts, kept=np.ones(len(negatives), dtype=bool))
+    return resampled_ratio(everyone.far(grid) * negatives[:, None], negatives, seed)
 
 
 def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:
@@ -104,8 +127,3 @@ def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:
         return float(thresholds[min(above, len(far) - 1)])
     share = (target - far[above - 1]) / (far[above] - far[above - 1])
     return float(thresholds[above - 1] + share * (thresholds[above] - thresholds[above - 1]))
-
-
-def _central(values: np.ndarray) -> tuple[float, float]:
-    low, high = np.quantile(values, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)

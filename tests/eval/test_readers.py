@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from common.errors import UserError
-from eval.readers import EmbeddingSet, read_embedding_set, read_embeddings
+from eval.readers import EmbeddingSet, read_embedding_set
 
 pa = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -47,7 +47,6 @@ def test_npz(tmp_path, embeddings, labels, domains, save):
     found = read_embedding_set(path)
     assert_same(found, embeddings, labels, domains)
     assert found.name == "set"
-    np.testing.assert_array_equal(read_embeddings(path), embeddings)
 
 
 def test_npy_with_csv(tmp_path, embeddings, labels, domains):
@@ -213,6 +212,13 @@ def test_faults_in_csv(tmp_path, embeddings, fault):
     with pytest.raises(UserError, match=message) as caught:
         read_embedding_set(tmp_path / "e.npy", tmp_path / "l.csv")
     assert "l.csv" in str(caught.value)
+
+
+def test_labels_may_be_left_out_where_they_are_not_needed(tmp_path, embeddings):
+    path = write_npz(tmp_path, embeddings=embeddings)
+    assert read_embedding_set(path, labels_needed=False).labels is None
+    path = write_npz(tmp_path, embeddings=embeddings, labels=np.zeros(ROWS))
+    assert len(read_embedding_set(path, labels_needed=False).labels) == ROWS
 
 
 def test_labels_given_twice(tmp_path, embeddings, labels):

@@ -1,0 +1,143 @@
+"""What the commands of ``python -m eval`` do. Heavy libraries load once the files are read."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from common.atomic import write_text
+from common.errors import UserError
+from eval.readers import EmbeddingSet, read_embedding_set
+from eval.spreadsheet import spreadsheet_safe
+
+MAX_GRID_POINTS = 100_001
+
+
+def report(arguments: argparse.Namespace) -> None:
+    """Writes the folder and prints its main lines."""
+    data, settings = (
+        read_embedding_set(arguments.embeddings, arguments.labels),
+        _settings(arguments),
+    )
+    _prepare_folder(arguments.out)
+    from eval.report import write_report
+
+    target, factor = arguments.target_far, arguments.factor
+    written = write_report(data, arguments.out, target_far=target, factor=factor, **settings)
+    print(written.summary)
+
+
+def compare(arguments: argparse.Namespace) -> None:
+    """Evaluates each model, writes the folder and prints the table."""
+    if len(arguments.embeddings) < 2:
+        raise UserError("compare needs two files or more; for one model there is report")
+    models = [read_embedding_set(path, arguments.labels) for path in arguments.embeddings]
+    settings = _settings(arguments)
+    _prepare_folder(arguments.out)
+    from eval.compare import write_comparison
+
+    names = _distinct_names(arguments.embeddings)
+    print(write_comparison(dict(zip(names, models, strict=True)), arguments.out, **settings))
+
+
+def sensitivity(arguments: argparse.Namespace) -> None:
+    """Evaluates under other settings, writes the folder and prints the table."""
+    data, settings = (
+        read_embedding_set(arguments.embeddings, arguments.labels),
+        _settings(arguments),
+    )
+    _prepare_folder(arguments.out)
+    from eval.sensitivity import write_sensitivity
+
+    print(write_sensitivity(data, arguments.out, **settings))
+
+
+def neighbours(arguments: argparse.Namespace) -> None:
+    """Writes the table to a file or to standard output, and says on stderr what searched."""
+    data = read_embedding_set(arguments.embeddings, arguments.labels, labels_needed=False)
+    queries = _draw_queries(len(data.embeddings), arguments.queries, arguments.seed)
+    from eval.neighbours import nearest_neighbours
+
+    found = nearest_neighbours(
+        data.embeddings,
+        arguments.k,
+        queries=queries,
+        approximate=arguments.approximate,
+        progress=sys.stderr.isatty(),
+    )
+    table = _neighbours_table(data, found)
+    if arguments.out is None:
+        sys.stdout.write(table)
+    else:
+        write_text(arguments.out, table)
+    lines = [f"searched by {found.backend}"]
+    if arguments.approximate:
+        lines.append(f"{found.agreement:.2%} of the exact neighbours found (sample of queries)")
+    print("; ".join(lines), file=sys.stderr)
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of ``evaluate``; what it would take for a huge grid is refused here."""
+    if arguments.grid_points > MAX_GRID_POINTS:
+        raise UserError(f"--grid-points is {arguments.grid_points}; at most {MAX_GRID_POINTS}")
+    if arguments.threads is not None and arguments.threads < 1:
+        raise UserError(f"--threads is {arguments.threads}; give at least 1")
+    names = ("far_range", "epsilon", "c", "distance", "grid_points", "threads", "memory_mb")
+    chosen = {name: getattr(arguments, name) for name in names}
+    for name in ("c", "memory_mb"):
+        if not 0 < chosen[name] < float("inf"):
+            raise UserError(
+                f"--{name.replace('_', '-')} is {chosen[name]:g}; give a number above 0"
+            )
+    return {**chosen, "ks": sorted({1, *arguments.ks}), "progress": sys.stderr.isatty()}
+
+
+def _prepare_folder(out: Path) -> None:
+    """Fails before the work, not after it, where nothing can be written."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot make the folder {out} ({error}); choose another --out") from error
+
+
+def _distinct_names(paths: list[Path]) -> list[str]:
+    """File names without ending; with as many folders as it takes to tell them apart."""
+    for depth in range(1, 1 + max(len(path.parts) for path in paths)):
+        names = ["/".join(path.with_suffix("").parts[-depth:]) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    raise UserError(f"{paths[0]} is given twice; compare different files")
+
+
+def _draw_queries(count: int, wanted: int | None, seed: int) -> np.ndarray | None:
+    if wanted is None:
+        return None
+    if not 1 <= wanted <= count:
+        raise UserError(f"--queries is {wanted}; with {count} embeddings give 1 to {count}")
+    return np.sort(np.random.default_rng(seed).choice(count, size=wanted, replace=False))
+
+
+def _neighbours_table(data: EmbeddingSet, found) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns = ["query", "rank", "neighbour", "similarity"]
+    labels = data.labels
+    if labels is not None:
+        columns += ["query_label", "neighbour_label", "same"]
+    writer.writerow(columns)
+    for query, indices, similarities in zip(
+        found.queries, found.indices, found.similarities, strict=True
+    ):
+        for rank, (index, similarity) in enumerate(zip(indices, similarities, strict=True), 1):
+            row = [query, rank, index, f"{similarity:.6f}"]
+            if labels is not None:
+                pair = (labels[query], labels[index])
+                row += [*map(spreadsheet_safe, pair), int(pair[0] == pair[1])]
+            writer.writerow(row)
+    return text.getvalue()
