@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 from common.errors import UserError
+from common.geometry import normalise as l2_normalise
+from losses.checks import prepare
 
 
 class RecallAtKLoss(nn.Module):
@@ -36,7 +37,7 @@ class RecallAtKLoss(nn.Module):
         block_elements: largest number of (query, positive, other) triples at a time.
 
     Raises:
-        UserError: an option out of range; in the call: shapes that do not fit, NaN or inf values.
+        UserError: an option out of range; in the call: see :func:`losses.checks.prepare`.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class RecallAtKLoss(nn.Module):
         ks: tuple[int, ...] = (1, 2, 4, 8, 16),
         rank_temperature: float = 0.01,
         k_temperature: float = 1.0,
-        block_elements: int = 2**23,
+        block_elements: int = 2**21,
     ) -> None:
         super().__init__()
         if not ks or min(ks) < 1:
@@ -56,22 +57,19 @@ class RecallAtKLoss(nn.Module):
         self.k_temperature = k_temperature
         self.block_elements = block_elements
 
-    def forward(self, embeddings: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """The loss of a batch: embeddings (B, D), labels (B,) -> scalar; float32 or float64."""
-        if embeddings.ndim != 2 or labels.shape != embeddings.shape[:1]:
-            raise UserError(
-                f"expected embeddings (B, D) and labels (B,), got {tuple(embeddings.shape)} "
-                f"and {tuple(labels.shape)}"
-            )
-        if not torch.isfinite(embeddings).all():
-            raise UserError("embeddings contain NaN or infinite values")
-        with torch.autocast(embeddings.device.type, enabled=False):
-            if embeddings.dtype != torch.float64:
-                embeddings = embeddings.float()
-            x = functional.normalize(embeddings)
+    def forward(
+        self, embeddings: torch.Tensor, labels: torch.Tensor, normalise: bool = True
+    ) -> torch.Tensor:
+        """The loss of a batch: embeddings (B, D), labels (B,) -> scalar; float32 or float64.
+
+        ``normalise=False`` takes the dot products of the embeddings as they are: SiMix's virtual
+        points lie inside the unit sphere.
+        """
+        x, labels = prepare(embeddings, labels)
+        with torch.autocast(x.device.type, enabled=False):
             return _SurrogateRecall.apply(
-                x,
-                labels.to(x.device),
+                l2_normalise(x) if normalise else x,
+                labels,
                 x.new_tensor(self.ks),
                 self.rank_temperature,
                 self.k_temperature,
@@ -106,8 +104,8 @@ class _SurrogateRecall(torch.autograd.Function):
             value += (1 - recall.mean(1))[has_positive].sum() / queries
 
             # dL/dr, then dL/ds: r grows with s_qz, and falls with s_qx by the sum of the same.
-            open_end = (count < ks).to(x.dtype) / norm
-            by_rank = (open_end[i] * step * (1 - step)).sum(1)
+            uncapped = (count < ks).to(x.dtype) / norm
+            by_rank = (uncapped[i] * step * (1 - step)).sum(1)
             by_rank /= k_temperature * len(ks) * queries
             slopes = above.mul_(1 - above).mul_(by_rank[:, None] / rank_temperature)
             by_s = torch.zeros_like(s).index_add_(0, i, slopes)
@@ -118,6 +116,7 @@ class _SurrogateRecall(torch.autograd.Function):
         return value
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx, grad_value):
         (gradient,) = ctx.saved_tensors
         return grad_value * gradient, None, None, None, None, None

@@ -5,26 +5,25 @@ from __future__ import annotations
 import importlib
 import inspect
 import math
-from collections.abc import Callable
 from typing import Any
 
 from torch import nn
 
 from common.errors import UserError
+from losses.library import LibraryLoss
 
-# name: (module, class, library name of the proxies' shape arguments or None). Modules are imported
-# when asked for. pytorch-metric-learning's losses that hold class vectors take num_classes and
-# embedding_size.
-LIBRARY = "pytorch_metric_learning.losses"
+_LIBRARY = "pytorch_metric_learning.losses"
+
+# name: (module, class, whether it holds a vector per class). Modules are imported when asked for.
 LOSSES: dict[str, tuple[str, str, bool]] = {
-    "proxy_anchor": (LIBRARY, "ProxyAnchorLoss", True),
-    "arcface": (LIBRARY, "ArcFaceLoss", True),
-    "cosface": (LIBRARY, "CosFaceLoss", True),
-    "soft_triple": (LIBRARY, "SoftTripleLoss", True),
-    "smooth_ap": (LIBRARY, "SmoothAPLoss", False),
-    "contrastive": (LIBRARY, "ContrastiveLoss", False),
-    "triplet": (LIBRARY, "TripletMarginLoss", False),
-    "multi_similarity": (LIBRARY, "MultiSimilarityLoss", False),
+    "proxy_anchor": (_LIBRARY, "ProxyAnchorLoss", True),
+    "arcface": (_LIBRARY, "ArcFaceLoss", True),
+    "cosface": (_LIBRARY, "CosFaceLoss", True),
+    "soft_triple": (_LIBRARY, "SoftTripleLoss", True),
+    "smooth_ap": (_LIBRARY, "SmoothAPLoss", False),
+    "contrastive": (_LIBRARY, "ContrastiveLoss", False),
+    "triplet": (_LIBRARY, "TripletMarginLoss", False),
+    "multi_similarity": (_LIBRARY, "MultiSimilarityLoss", False),
     "recall_at_k": ("losses.recall_at_k", "RecallAtKLoss", False),
     "tcm": ("losses.tcm", "TCMLoss", False),
 }
@@ -33,13 +32,16 @@ LOSSES: dict[str, tuple[str, str, bool]] = {
 def build(name: str, num_classes: int, embedding_dim: int, **options: Any) -> nn.Module:
     """Builds a loss: ``loss(embeddings, labels) -> scalar``.
 
+    Class vectors (proxies, centres) are the module's parameters; they are drawn from torch's global
+    generator.
+
     Args:
         name: a key of :data:`LOSSES`.
         num_classes: classes in training, labels run from 0 to ``num_classes - 1``; used by losses
             that hold class vectors.
-        embedding_dim: D of the embeddings.
-        options: the loss's own. ArcFace's ``margin`` is in radians, as in its paper (the library
-            wants degrees); both ArcFace's and CosFace's scale is ``scale``.
+        embedding_dim: D of the embeddings; used by the same.
+        options: the loss's own, by the names of its constructor. ArcFace's ``margin`` is in
+            radians, as in its paper (the library wants degrees).
 
     Raises:
         UserError: unknown name or option, or a value that the loss refuses.
@@ -47,31 +49,41 @@ def build(name: str, num_classes: int, embedding_dim: int, **options: Any) -> nn
     if name not in LOSSES:
         raise UserError(f"there is no loss {name!r}; choose from {', '.join(sorted(LOSSES))}")
     module, kind, has_classes = LOSSES[name]
-    factory: Callable[..., nn.Module] = getattr(importlib.import_module(module), kind)
+    factory = getattr(importlib.import_module(module), kind)
     _check_options(name, factory, options)
-    if name == "arcface" and "margin" in options:
-        options["margin"] = math.degrees(options["margin"])
     if has_classes:
-        options |= {"num_classes": num_classes, "embedding_size": embedding_dim}
+        size = "embedding_size" if module == _LIBRARY else "embedding_dim"
+        options |= {"num_classes": num_classes, size: embedding_dim}
     try:
-        return factory(**options)
+        if name == "arcface" and "margin" in options:
+            options["margin"] = math.degrees(options["margin"])
+        loss = factory(**options)
     except (TypeError, ValueError, AssertionError) as error:
         raise UserError(f"loss {name}: {error}") from None
+    if module != _LIBRARY:
+        return loss
+    return LibraryLoss(loss, num_classes if has_classes else None, balanced=name == "smooth_ap")
 
 
 def module_of(name: str) -> str:
-    """The module that holds a loss, for hashing the code that decides a run."""
-    return LOSSES[name][0] if name in LOSSES else "losses"
+    """The module of ours that decides what a loss does, for hashing the code behind a run.
+
+    Raises:
+        UserError: unknown name.
+    """
+    if name not in LOSSES:
+        raise UserError(f"there is no loss {name!r}; choose from {', '.join(sorted(LOSSES))}")
+    module = LOSSES[name][0]
+    return "losses.library" if module == _LIBRARY else module
 
 
-def _check_options(name: str, factory: Callable, options: dict[str, Any]) -> None:
-    known: set[str] = set()
-    for kind in inspect.getmro(factory):
-        # pytorch-metric-learning passes **kwargs on to its base classes.
-        known |= set(inspect.signature(kind.__init__).parameters) if kind is not object else set()
-        if kind is nn.Module:
-            break
-    known -= {"self", "args", "kwargs", "num_classes", "embedding_size"}
+def _check_options(name: str, factory: type[nn.Module], options: dict[str, Any]) -> None:
+    # pytorch-metric-learning passes **kwargs on to its base classes.
+    kinds = [kind for kind in inspect.getmro(factory) if kind not in (object, nn.Module)]
+    parameters = [p for kind in kinds for p in inspect.signature(kind.__init__).parameters]
+    known = {*parameters} - {
+        *("self", "args", "kwargs", "num_classes", "embedding_size", "embedding_dim")
+    }
     for option in options:
         if option not in known:
             raise UserError(
