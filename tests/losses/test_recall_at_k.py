@@ -77,8 +77,8 @@ def test_the_loss_lies_between_0_and_1_and_does_not_know_the_order(seed, count, 
 
 def test_the_published_shape_of_a_perfect_ranking():
     """4 images of each class, ranks 1, 2, 3: recall@1 is sigmoid(0) + sigmoid(-1) + sigmoid(-2)."""
-    # A class is a fan of angles 0, 1, 3, 6 (no two differences equal) in a plane of its own.
-    angles = 0.1 * torch.tensor([0.0, 1.0, 3.0, 6.0], dtype=torch.float64)
+    # A class is a fan of angles 0, 1, 4, 6 (no two differences equal) in a plane of its own.
+    angles = 0.1 * torch.tensor([0.0, 1.0, 4.0, 6.0], dtype=torch.float64)
     x = torch.block_diag(*[torch.stack([angles.cos(), angles.sin()], 1)] * 3)
     labels = torch.arange(3).repeat_interleave(4)
     value = RecallAtKLoss(ks=(1,), rank_temperature=1e-6)(x, labels)
