@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from common.atomic import write_text
 from common.errors import UserError
 from eval.evaluate import evaluate
 from eval.jsonable import plain
+from eval.markdown import markdown_table
 from eval.operating import recall_at_1_by_class
 from eval.plots import save_figure
 from eval.plots_models import pareto_figure
@@ -159,7 +160,7 @@ def _cells(result: EvaluationResult) -> list[str]:
 def _table(
     results: Mapping[str, EvaluationResult], differences: Mapping[str, Difference], base: str
 ) -> str:
-    rows = [["model", *HEADS], *([_cell(name), *_cells(found)] for name, found in results.items())]
+    rows = [["model", *HEADS], *([name, *_cells(found)] for name, found in results.items())]
     heads = ["difference", "R@1 points", "95 %", "OPIS", "95 %", "OPIS of the model"]
     changes = [heads]
     for name, found in differences.items():
@@ -167,7 +168,7 @@ def _table(
         opis_low, opis_high = found.opis_interval
         changes.append(
             [
-                f"{_cell(name)} less {_cell(base)}",
+                f"{name} less {base}",
                 f"{100 * found.recall_at_1:+.2f}",
                 f"{100 * low:+.2f} to {100 * high:+.2f}",
                 f"{1e3 * found.opis:+.3g}",
@@ -175,21 +176,7 @@ def _table(
                 found.verdict,
             ]
         )
-    return "\n\n".join([_markdown(rows), _markdown(changes), NOTE])
-
-
-def _markdown(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "| " + " | ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) + " |" for r in rows
-    ]
-    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def _cell(name: str) -> str:
-    shown = name if name.isprintable() else ascii(name)
-    return shown.replace("|", "\\|")
+    return "\n\n".join([markdown_table(rows), markdown_table(changes), NOTE])
 
 
 def _milli(value: float) -> str:

@@ -12,6 +12,7 @@ from eval.result import EvaluationResult
 
 CURVE_BYTES = 8e6  # of both rates of all classes
 MIN_POINTS, MAX_POINTS = 41, 201
+MARGIN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,8 @@ def reading_grid(result: EvaluationResult, extra: Sequence[float] = ()) -> np.nd
     near, far = np.quantile(distances, [0.05, 0.995])
     low = min(near, counts.threshold_at_rank(max(1, round(1e-5 * total))), result.d_min, *extra)
     high = max(far, counts.threshold_at_rank(max(1, total // 2)), result.d_max, *extra)
+    if high - low < MARGIN:  # all distances are the same
+        low, high = max(0.0, low - MARGIN), high + MARGIN
     points = int(np.clip(CURVE_BYTES / (8 * result.n_classes), MIN_POINTS, MAX_POINTS))
     inside = np.linspace(result.d_min, result.d_max, points // 2)
     return np.unique([*np.linspace(low, high, points - points // 2), *inside, *extra])

@@ -33,7 +33,14 @@ from eval.report_text import (
     terminal_text,
 )
 from eval.result import EvaluationResult
-from eval.thresholds import DEFAULT_FACTOR, Recommendation, failing_classes, recommend
+from eval.thresholds import (
+    DEFAULT_FACTOR,
+    Recommendation,
+    check_factor,
+    failing_classes,
+    recommend,
+    threshold_for_far,
+)
 
 TAR_AT = (1e-4, 1e-3, 1e-2)
 TARGET_SPREAD = 4  # the second pass resolves FARs from target / 4 to 4 * target
@@ -78,6 +85,7 @@ def write_report(
         UserError: settings out of range, too few negatives for ``target_far``, ``out`` cannot be
             written.
     """
+    check_factor(factor)
     total = _negative_pairs(data.labels)
     if target_far is not None:
         _check_target(target_far, total)
@@ -138,10 +146,7 @@ def _recommend(
     results: Sequence[EvaluationResult], target_far: float, factor: float
 ) -> Recommendation:
     counts = results[-1].counts
-    # The largest threshold whose FAR does not exceed the target; f n is rounded first as in TAR.
-    rank = math.floor(round(target_far * counts.pairs.total_negatives, 6))
-    threshold = counts.threshold_at_rank(rank)
-    curves = operating_curves(results, np.array([threshold]))
+    curves = operating_curves(results, np.array([threshold_for_far(counts, target_far)]))
     return recommend(counts, curves, target_far, factor=factor)
 
 

@@ -92,7 +92,7 @@ def summary_text(result: EvaluationResult, curves: OperatingCurves) -> list[str]
         f"One threshold, {curves.thresholds[at]:.4g}, that accepts "
         f"{rate(curves.overall_far[at])} of all negative pairs means a FAR from {rate(low)} (10th "
         f"percentile) to {rate(high)} (90th) for single classes; the highest is "
-        f"{rate(far[worst])}, of {_quoted(curves.classes[worst])}."
+        f"{rate(far[worst])}, of class {_quoted(curves.classes[worst])}."
     ]
     if result.left_out_classes:
         sentences.append(

@@ -13,6 +13,8 @@ import numpy as np
 
 from common.atomic import write_text
 from eval.evaluate import evaluate
+from eval.geometry import geometry
+from eval.markdown import markdown_table
 from eval.opis import epsilon_opis, opis, utility
 from eval.plots import save_figure
 from eval.plots_models import sensitivity_figure
@@ -126,8 +128,6 @@ def _opis_on_grid(result: EvaluationResult, points: int) -> float:
 
 def _opis_in(result: EvaluationResult, distance: str) -> float:
     """OPIS with thresholds spaced evenly in ``distance``, between the same ends."""
-    from eval.geometry import geometry
-
     own, other = result.counts.geometry, geometry(distance)
     ends = [float(other.to_distance(own.to_score(np.float64(d)))) for d in _ends(result)]
     points = np.linspace(*ends, result.settings["grid_points"])
@@ -154,20 +154,22 @@ def _span(bounds: tuple[float, float]) -> str:
 def _rows(name: str, found: dict[str, float], declared: str, measure: str = "OPIS") -> list[Row]:
     base = found[declared]
     return [
-        Row(name, value, value == declared, measure, number, number / base if base else np.nan)
+        Row(name, value, value == declared, measure, number, _ratio(number, base))
         for value, number in found.items()
     ]
 
 
+def _ratio(found: float, base: float) -> float:
+    """found / base; 1 where both are 0, infinite where the base alone is."""
+    if base:
+        return found / base
+    return float("inf") if found else 1.0
+
+
 def _table(rows: Sequence[Row]) -> str:
-    lines = [
-        "| setting                   | value                      | measure | in 1e-3  | ratio |",
-        "|---------------------------|----------------------------|---------|----------|-------|",
-    ]
+    cells = [["setting", "value", "measure", "in 1e-3", "ratio"]]
     for row in rows:
         value = row.value + (" (declared)" if row.declared else "")
-        lines.append(
-            f"| {row.setting:<25} | {value:<26} | {row.measure:<7} | {1e3 * row.found:<8.4g} "
-            f"| {row.ratio:<5.3g} |"
-        )
-    return "\n".join(lines)
+        numbers = (f"{1e3 * row.found:.4g}", f"{row.ratio:.3g}")
+        cells.append([row.setting, value, row.measure, *numbers])
+    return markdown_table(cells)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +16,8 @@ from eval.resampling import central, resampled_ratio
 DEFAULT_FACTOR = 2.0
 GRID_POINTS = 401
 GRID_SPREAD = 4
+ROUNDING = 1e-9
+TIE_TOLERANCE = 0.02  # in large sets FAR is interpolated within bins
 
 
 @dataclass(frozen=True)
@@ -64,26 +68,60 @@ def recommend(
     Args:
         counts: with the finest bins around the target.
         curves: error rates at the threshold alone, T = 1.
-
-    Raises:
-        UserError: the factor is not above 1.
     """
     threshold = float(curves.thresholds[0])
     grid = _grid(counts, target_far, threshold)
     resampled = _resampled_far(counts, grid, seed)
-    crossings = np.array([_crossing(grid, far, target_far) for far in resampled])
+    reached = float(curves.overall_far[0])  # the target, less what rounding to whole pairs takes
+    crossings = np.array([_crossing(grid, far, reached) for far in resampled])
     far_fails, frr_fails = failing_classes(curves, 0, target_far, factor)
     return Recommendation(
         target_far=target_far,
         threshold=threshold,
         threshold_interval=central(crossings),
-        far=float(curves.overall_far[0]),
+        far=reached,
         frr=float(curves.overall_frr[0]),
         far_interval=central(resampled[:, np.searchsorted(grid, threshold)]),
         factor=factor,
         far_fails=far_fails,
         frr_fails=frr_fails,
     )
+
+
+def threshold_for_far(counts: ClassCounts, target_far: float) -> float:
+    """The k-th smallest negative distance, k = floor(f n), or the next smaller one where ties at
+    that distance would carry FAR above the target.
+
+    Raises:
+        UserError: the nearest negative pairs tie, so that no threshold has so low a FAR.
+    """
+    total = counts.pairs.total_negatives
+    k = math.floor(round(target_far * total, 6))  # 0.1 x 30 is 3
+
+    def too_many(rank: int) -> bool:
+        at = np.array([counts.threshold_at_rank(rank)])
+        return counts.overall_far(at)[0] > target_far * (1 + TIE_TOLERANCE)
+
+    if k and too_many(k):
+        # Ranks that are fine come before those that are not.
+        k = bisect.bisect_left(range(1, k + 1), True, key=too_many)
+    if k == 0:
+        lowest = counts.overall_far(np.array([counts.threshold_at_rank(1)]))[0]
+        raise UserError(
+            f"no threshold has a FAR as low as {target_far:g}: the nearest of {total:,} negative "
+            f"pairs already give {lowest:.3g}; ask for at least that, or bring more images"
+        )
+    return counts.threshold_at_rank(k)
+
+
+def check_factor(factor: float) -> None:
+    """Refuses factors that would fail classes for being average.
+
+    Raises:
+        UserError: not a number above 1.
+    """
+    if not 1 < factor < float("inf"):
+        raise UserError(f"the factor is {factor:g}; it must be a number above 1")
 
 
 def failing_classes(
@@ -93,12 +131,7 @@ def failing_classes(
     above ``factor`` times that of all pairs.
 
     Where a class has few pairs this can be chance: look at its counts too.
-
-    Raises:
-        UserError: the factor is not above 1.
     """
-    if not 1 < factor < float("inf"):
-        raise UserError(f"the factor is {factor:g}; it must be a number above 1")
     return (
         curves.far[:, at] > factor * far,
         curves.frr[:, at] > factor * curves.overall_frr[at],
@@ -121,9 +154,9 @@ def _resampled_far(counts: ClassCounts, grid: np.ndarray, seed: int) -> np.ndarr
 
 
 def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:
-    """Where a rising FAR curve reaches ``target``; the nearest end if it never does."""
-    above = int(np.searchsorted(far, target, side="right"))
-    if above == 0 or above == len(far):
-        return float(thresholds[min(above, len(far) - 1)])
-    share = (target - far[above - 1]) / (far[above] - far[above - 1])
-    return float(thresholds[above - 1] + share * (thresholds[above] - thresholds[above - 1]))
+    """Where a rising FAR curve first reaches ``target``; the nearest end if it never does."""
+    at = int(np.searchsorted(far, target * (1 - ROUNDING)))
+    if at == 0 or at == len(far):
+        return float(thresholds[min(at, len(far) - 1)])
+    share = min(1.0, (target - far[at - 1]) / (far[at] - far[at - 1]))
+    return float(thresholds[at - 1] + share * (thresholds[at] - thresholds[at - 1]))

@@ -80,7 +80,9 @@ function showTable() {
   const wanted = byId("search").value.trim().toLowerCase();
   const all = Array.from({ length: count }, (_, i) => row(i));
   byId("overall-off").textContent = whole(all.filter(offBy).length) + " of " + whole(count);
-  const rows = sorted(wanted ? all.filter((entry) => entry.name.toLowerCase().includes(wanted)) : all);
+  const onlyOff = byId("only-off").checked;
+  const rows = sorted(all.filter((entry) =>
+    (!wanted || entry.name.toLowerCase().includes(wanted)) && (!onlyOff || offBy(entry))));
   const worst = { far: highest(all, "far"), frr: highest(all, "frr") };
   const body = document.createElement("tbody");
   for (const entry of rows.slice(0, state.rows)) {
@@ -101,7 +103,7 @@ function showTable() {
     cell(line, offBy(entry), "wide");
   }
   byId("classes").tBodies[0].replaceWith(body);
-  byId("found").textContent = wanted ? whole(rows.length) + " found" : "";
+  byId("found").textContent = wanted || onlyOff ? whole(rows.length) + " found" : "";
   byId("more").hidden = rows.length <= state.rows;
   byId("more").textContent = "Show more (" + whole(rows.length - state.rows) + " left)";
 }
@@ -230,6 +232,7 @@ function start() {
   }
   byId("slider").addEventListener("input", (event) => moveTo(Number(event.target.value)));
   byId("search").addEventListener("input", () => { state.rows = PAGE_ROWS; showTable(); });
+  byId("only-off").addEventListener("change", () => { state.rows = PAGE_ROWS; showTable(); });
   byId("more").addEventListener("click", () => { state.rows += 200; showTable(); });
   byId("zoom").addEventListener("change", () => utilityPlot.redraw());
   byId("logarithmic").addEventListener("change", () => histogramPlot.redraw());
