@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 from common.errors import UserError
 
-# Honest embeddings shrink by less than 10, honest label columns by perhaps 100. Small files may
-# claim anything that is small itself.
+# Honest embeddings shrink by less than 10, and labels, which may shrink by far more, lie beside
+# them. Small files may claim anything that is small itself.
 SMALL_BYTES = 64 * 2**20
 MAX_COMPRESSION = 200
 MAX_REASON = 160
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 def shown(text: object) -> str:
@@ -24,8 +26,9 @@ def shown(text: object) -> str:
 
 
 def one_line(error: BaseException) -> str:
-    """The first words of a parser's complaint, on one line."""
-    words = " ".join(shown(" ".join(str(error).split())).split()) or type(error).__name__
+    """The first words of a parser's complaint, on one line, without addresses in memory."""
+    first_line = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    words = ADDRESS.sub("", shown(" ".join(first_line.split())))
     return words if len(words) <= MAX_REASON else words[:MAX_REASON] + "..."
 
 
@@ -76,7 +79,7 @@ def check_claim(path: Path, what: str, claimed: int, stored: int) -> None:
 
     Args:
         claimed: bytes that ``what`` says it needs when unpacked.
-        stored: bytes that it takes in the file.
+        stored: bytes of the whole file.
 
     Raises:
         UserError: it claims more than the machine's memory, or is large and packed more than
@@ -89,7 +92,7 @@ def check_claim(path: Path, what: str, claimed: int, stored: int) -> None:
         )
     if claimed > SMALL_BYTES and claimed > MAX_COMPRESSION * max(stored, 1):
         raise UserError(
-            f"{shown(path)}: {what} claims {claimed:,} bytes unpacked from {stored:,} stored, "
+            f"{shown(path)}: {what} claims {claimed:,} bytes unpacked from a file of {stored:,}, "
             "which looks like a decompression bomb; save it uncompressed if it is genuine"
         )
 

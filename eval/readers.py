@@ -114,9 +114,9 @@ def check_embeddings(embeddings: np.ndarray, path: Path) -> np.ndarray:
     kind = f"f{min(embeddings.dtype.itemsize, 8)}"
     embeddings = embeddings.astype(np.dtype(kind), copy=False)
     norms = _norms(embeddings)
-    _refuse_rows(~np.isfinite(norms), "NaN, infinity or numbers near it", path)
-    _refuse_rows(norms <= NORM_EPSILON, "a zero vector, which has no direction", path)
-    _refuse_rows(norms > MAX_NORM, f"a vector longer than {MAX_NORM:g}; rescale it", path)
+    _refuse_rows(~np.isfinite(norms), "NaN or infinity", path)
+    _refuse_rows(norms <= NORM_EPSILON, "a zero vector", path)
+    _refuse_rows(norms > MAX_NORM, f"a vector longer than {MAX_NORM:g}", path)
     return embeddings
 
 
@@ -218,8 +218,7 @@ def _refuse_rows(bad: np.ndarray, fault: str, path: Path) -> None:
     if len(rows):
         named = ", ".join(map(str, rows[:ROWS_NAMED]))
         more = f" and {len(rows) - ROWS_NAMED} more" if len(rows) > ROWS_NAMED else ""
-        verb = "row" if len(rows) == 1 else "rows"
+        subject = f"row {named} holds" if len(rows) == 1 else f"rows {named}{more} hold"
         raise UserError(
-            f"{shown(path)}: {verb} {named}{more} (counted from 0) hold {fault}; "
-            "mend or drop them and write the file again"
+            f"{shown(path)}: {subject} {fault} (rows count from 0); mend or drop what is wrong"
         )

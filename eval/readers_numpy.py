@@ -37,8 +37,8 @@ def read_npz(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         UserError: not such a file, a member that is damaged, encrypted, a pickle, a decompression
             bomb, or there twice.
     """
-    require_file(path)
-    arrays = {}
+    size = require_file(path)
+    arrays, claimed = {}, 0
     with parsing(path, "the archive"), zipfile.ZipFile(path) as archive:
         members = [m for m in archive.infolist() if m.filename.removesuffix(".npy") in names]
         for member in members:
@@ -46,7 +46,8 @@ def read_npz(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
             if name in arrays:
                 raise UserError(f"{shown(path)} holds two arrays named {name}; keep one")
             what = f"the array '{name}'"
-            check_claim(path, what, member.file_size, member.compress_size)
+            claimed += member.file_size
+            check_claim(path, what, claimed, size)
             with parsing(path, what), archive.open(member) as file:
                 arrays[name] = _read_array(file, member.file_size, path, what)
     return arrays
@@ -76,7 +77,6 @@ def _read_array(file: BinaryIO, size: int, path: Path, what: str) -> np.ndarray:
             f"{shown(path)}: {what} claims {claimed:,} bytes (shape {shape}, {dtype}) "
             f"but {found:,} follow its header; the file is cut short or damaged, write it again"
         )
-    check_claim(path, what, claimed, found)
     return _fill(file, claimed).view(dtype).reshape(shape, order="F" if fortran_order else "C")
 
 

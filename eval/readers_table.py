@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from common.errors import UserError
+from eval.parquet_footer import claimed_bytes
 from eval.parsing import check_claim, parsing, require_file, shown
 
 PARQUET_BATCH_ROWS = 8192
@@ -23,7 +24,7 @@ def read_csv_columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray
         UserError: a row with more or fewer cells than the header, a name that is there twice, an
             encoding other than UTF-8.
     """
-    require_file(path)
+    size = require_file(path)
     with parsing(path, "the table"), open(path, encoding="utf-8-sig", newline="") as file:
         rows = csv.reader(file, strict=True)
         header = next(rows, [])
@@ -40,7 +41,7 @@ def read_csv_columns(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray
                 )
             for name, index in wanted.items():
                 columns[name].append(row[index])
-    return {name: _texts(values, name, path) for name, values in columns.items()}
+    return {name: _texts(values, name, path, size) for name, values in columns.items()}
 
 
 def read_parquet(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -57,25 +58,21 @@ def read_parquet(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         raise UserError(
             f"{shown(path)}: reading parquet needs pyarrow; pip install pyarrow, or save as .npz"
         ) from error
+    with parsing(path, "the table"):
+        check_claim(path, "the table", claimed_bytes(path), size)
     with parsing(path, "the table"), parquet.ParquetFile(path) as table:
         columns = [name for name in table.schema_arrow.names if name in names]
         if len(set(columns)) < len(columns):
             raise UserError(f"{shown(path)} has two columns of the same name; keep one")
-        metadata = table.metadata
-        for group in range(metadata.num_row_groups):
-            for index in range(metadata.num_columns):
-                chunk = metadata.row_group(group).column(index)
-                # Run-length codes pack a value below its own size, so count values too.
-                claimed = max(chunk.total_uncompressed_size, 4 * chunk.num_values)
-                what = f"column {shown(chunk.path_in_schema)}"
-                check_claim(path, what, claimed, chunk.total_compressed_size)
-        check_claim(path, "the table", metadata.num_rows, size)
         parts = {name: [] for name in columns}
-        first = 0
+        first = taken = 0
         for batch in table.iter_batches(PARQUET_BATCH_ROWS, columns=columns):
             for name in columns:
-                parts[name].append(_column_to_numpy(batch.column(name), name, first, path))
+                column = batch.column(name)
+                parts[name].append(_column_to_numpy(column, name, first, path, size))
+                taken += parts[name][-1].nbytes
             first += batch.num_rows
+            check_claim(path, "the table", taken, size)
         _require_equal_widths(parts, path)
         return {name: np.concatenate(blocks) for name, blocks in parts.items() if blocks}
 
@@ -102,7 +99,7 @@ def read_safetensors(path: Path, names: tuple[str, ...]) -> dict[str, np.ndarray
     return arrays
 
 
-def _column_to_numpy(column, name: str, first: int, path: Path) -> np.ndarray:
+def _column_to_numpy(column, name: str, first: int, path: Path, size: int) -> np.ndarray:
     """One batch of an arrow column; ``first`` is the number of its first row in the file."""
     import pyarrow as pa
 
@@ -123,14 +120,13 @@ def _column_to_numpy(column, name: str, first: int, path: Path) -> np.ndarray:
         return values.to_numpy(zero_copy_only=False).reshape(len(column), int(lengths[0]))
     values = column.to_numpy(zero_copy_only=False)
     is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return _texts(values, name, path) if is_text else values
+    return _texts(values, name, path, size) if is_text else values
 
 
-def _texts(values: Sequence[str], name: str, path: Path) -> np.ndarray:
+def _texts(values: Sequence[str], name: str, path: Path, size: int) -> np.ndarray:
     """An array of texts. It gives each the room of the longest, so one may not be too long."""
-    lengths = [len(value) for value in values]
-    claimed = 4 * max(lengths, default=0) * len(lengths)
-    check_claim(path, f"column {name} (its longest value)", claimed, sum(lengths))
+    claimed = 4 * max(map(len, values), default=0) * len(values)
+    check_claim(path, f"column {name} (as wide as its longest value)", claimed, size)
     return np.array(values, dtype=np.str_)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +124,7 @@ def _check_target(target_far: float, total: int) -> None:
         raise UserError(f"the target FAR is {target_far:g}; it must lie between 0 and 1")
     if target_far * total < 1:
         raise UserError(
-            f"a target FAR of {target_far:g} needs at least {math.ceil(1 / target_far):,} negative "
+            f"a target FAR of {target_far:g} needs at least {1 / target_far:.4g} negative "
             f"pairs, there are {total:,}; ask for a higher FAR or bring more images"
         )
 

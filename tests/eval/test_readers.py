@@ -143,7 +143,7 @@ def write_npz(folder, **arrays):
 def test_rows_with_faults_are_named(tmp_path, embeddings, labels):
     embeddings[[3, 7]] = np.nan
     embeddings[8, 2] = -np.inf
-    with pytest.raises(UserError, match=r"rows 3, 7, 8 \(counted from 0\) hold NaN"):
+    with pytest.raises(UserError, match=r"rows 3, 7, 8 hold NaN or infinity \(rows count from 0"):
         read_embedding_set(write_npz(tmp_path, embeddings=embeddings, labels=labels))
     embeddings[:10] = 0
     with pytest.raises(UserError, match=r"rows 0, 1, 2, 3, 4 and 5 more .* zero vector"):
