@@ -6,6 +6,7 @@ recipe states only what is special to it. ``--set section.key=value`` comes last
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from common.errors import UserError
 
 CONFIG_FOLDER = Path(__file__).parent / "configs"
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader, which also takes 1e-4 for a number (YAML 1.1 wants 1.0e-4)."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 class Section(BaseModel):
@@ -197,7 +207,7 @@ def _read_tree(path: Path, seen: tuple[Path, ...]) -> dict:
 
 def _parse_yaml(text: str, where: str) -> Any:
     try:
-        return yaml.safe_load(text)
+        return _Loader(text).get_single_data()
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserError(f"{where}: not valid YAML ({' '.join(str(error).split())})") from None
 

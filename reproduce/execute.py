@@ -73,7 +73,7 @@ def execute(
 
 def _train_and_evaluate(config, source, folder, runtime, description) -> dict[str, Any]:
     started = time.perf_counter()
-    device = runtime.torch_device()
+    device, threads = runtime.torch_device(), torch.get_num_threads()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     training, evaluated, validation = split(config, source.index)
@@ -103,7 +103,7 @@ def _train_and_evaluate(config, source, folder, runtime, description) -> dict[st
         "commit": commit,
         "dirty": dirty,
         "device": provenance.device_name(device),
-        "threads": torch.get_num_threads(),
+        "threads": threads,
         "versions": provenance.versions(),
     }
 

@@ -70,12 +70,13 @@ class Claims(Section):
     claims: Annotated[tuple[Claim, ...], Field(min_length=1, strict=False)]
 
 
-def claims(path: Path = FOLDER / "claims.yaml") -> Claims:
+def claims(path: Path | None = None) -> Claims:
     """Reads and validates the claims.
 
     Raises:
         UserError: missing, empty or wrong file; names the key.
     """
+    path = path or FOLDER / "claims.yaml"
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
         read = Claims.model_validate(tree)
@@ -91,12 +92,13 @@ def claims(path: Path = FOLDER / "claims.yaml") -> Claims:
     return read
 
 
-def values(path: Path = FOLDER / "values.csv") -> pd.DataFrame:
+def values(path: Path | None = None) -> pd.DataFrame:
     """Reads the paper's numbers; cells that are not known have an empty ``value``.
 
     Raises:
         UserError: missing or empty file, missing column, a value that is no number, no source.
     """
+    path = path or FOLDER / "values.csv"
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     except (OSError, ValueError, pd.errors.ParserError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +85,12 @@ def read(path: Path) -> pd.DataFrame:
 
 def _check_row(row: dict[str, Any], path: Path) -> None:
     for metric in REQUIRED:
-        value = row[metric]
-        number = isinstance(value, float | int) and math.isfinite(value)
-        if not number or not 0 <= value <= 1:
+        # One text in a column makes pandas read the whole column as texts.
+        value = pd.to_numeric(row[metric], errors="coerce")
+        if not 0 <= value <= 1:
             raise UserError(
-                f"{path}: {_name(row)} has {metric}={value}, not a number from 0 to 1; rerun it"
+                f"{path}: {_name(row)} has {metric}={row[metric]}, not a number from 0 to 1; "
+                "rerun it"
             )
 
 

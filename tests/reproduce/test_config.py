@@ -72,6 +72,14 @@ def test_overrides_change_just_their_key(tmp_path):
     assert changed.data == load(path).data
 
 
+@pytest.mark.parametrize(
+    ("text", "value"), [("1e-4", 1e-4), ("2E+1", 20.0), ("1.5e-3", 1.5e-3), ("3", 3.0)]
+)
+def test_numbers_are_read_as_people_write_them(tmp_path, text, value):
+    config = load(write(tmp_path, SMALL), [f"train.learning_rate={text}"])
+    assert config.train.learning_rate == value
+
+
 @pytest.mark.parametrize("text", ["train.epochs", "=3", "train.epoch=3", "seed.x=1", "seed=[", ""])
 def test_wrong_overrides_are_errors(tmp_path, text):
     with pytest.raises(UserError):
