@@ -41,3 +41,20 @@ def prepare(
             f"but the loss was built for classes 0 to {num_classes - 1}"
         )
     return embeddings if embeddings.dtype == torch.float64 else embeddings.float(), labels
+
+
+def prepare_points(
+    points: torch.Tensor, labels: torch.Tensor, curvature: float, num_classes: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Like :func:`prepare`, for points of the Poincaré ball.
+
+    Raises:
+        UserError: also where a point lies outside the ball, 1 / sqrt(curvature) from the origin.
+    """
+    points, labels = prepare(points, labels, num_classes)
+    if (curvature * points.square().sum(1)).max() >= 1:
+        raise UserError(
+            f"embeddings lie outside the ball of curvature {curvature}; "
+            "this loss needs a network with a hyperbolic head of the same curvature"
+        )
+    return points, labels

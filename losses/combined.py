@@ -65,3 +65,9 @@ class CombinedLoss(nn.Module):
         ``base``, the base loss's own, and with TCM ``tcm`` and its active-pair statistics.
         """
         return self._terms
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The class vectors as ``proxies``; HIER's hierarchy apart, as ``hierarchy``."""
+        if hasattr(self.base, "parameter_groups"):
+            return self.base.parameter_groups()
+        return {"proxies": [*self.parameters()]}

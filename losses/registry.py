@@ -26,6 +26,12 @@ LOSSES: dict[str, tuple[str, str, bool]] = {
     "multi_similarity": (_LIBRARY, "MultiSimilarityLoss", False),
     "recall_at_k": ("losses.recall_at_k", "RecallAtKLoss", False),
     "tcm": ("losses.tcm", "TCMLoss", False),
+    "hyperbolic_proxy_anchor": (
+        "losses.hyperbolic_proxy_anchor",
+        "HyperbolicProxyAnchorLoss",
+        True,
+    ),
+    "hier": ("losses.hier", "HIERLoss", True),
 }
 
 

@@ -17,7 +17,8 @@ def batch(seed=0, per_class=4, dtype=torch.float32):
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(CLASSES).repeat_interleave(per_class)
     labels = labels[torch.randperm(len(labels), generator=generator)]
-    x = torch.randn(len(labels), DIM, generator=generator, dtype=dtype)
+    # Short enough to be points of the Poincaré ball, for the losses that live there.
+    x = 0.5 * torch.randn(len(labels), DIM, generator=generator, dtype=dtype)
     return x.requires_grad_(), labels
 
 
