@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from eval.geometry import Geometry
-from eval.prepare import Prepared
+from eval.prepare import FOLDS, Prepared
 
 COARSE = 256  # bins on either side of the calibration range
 FINE = 8192  # bins within it, where memory allows
@@ -125,7 +125,7 @@ def choose_bins(
     low, high = low - least, high + least
     top = max(geometry.self_score, sample.negatives[-1]) + least
     bottom = min(sample.negatives[0], low) - least
-    bytes_per_bin = 2 * len(images.classes) * (4 * threads + 16)
+    bytes_per_bin = FOLDS * len(images.classes) * (4 * threads + 16)
     affordable = int(memory_mb * 2**20 / bytes_per_bin) - 2 * COARSE
     fine = max(FEWEST_FINE, min(FINE, affordable))
     return Bins(

@@ -8,7 +8,7 @@ import numpy as np
 
 from eval.geometry import Geometry
 from eval.pairs import Pairs
-from eval.prepare import Prepared
+from eval.prepare import FOLDS, Prepared
 
 # Scores are rounded to 12 decimals: a threshold that was made from a pair's own distance must
 # accept that pair, whatever the rounding on the way through the square root.
@@ -53,19 +53,24 @@ class ClassCounts:
         accepted, total = self._positives(np.zeros(len(scores), dtype=int), 1, thresholds)
         return 1 - accepted[0] / total[0]
 
-    def half_rates(self, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """FAR and FRR (C', 2, T) of the random halves, of classes with a pair in each half."""
-        positives, halves = self.pairs.positives, self.images.halves
-        inside = halves[positives.query] == halves[positives.other]
-        group = 2 * self.images.codes[positives.query] + halves[positives.query]
-        accepted, total = self._positives(
-            np.where(inside, group, -1), 2 * len(self.images.classes), thresholds
-        )
-        usable = total.reshape(-1, 2).min(1) > 0
-        frr = 1 - accepted / np.maximum(total, 1)[:, None]
+    def rates_without_a_fold(self, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """FAR and FRR (C', F, T), each with one fold of the class's images left out.
+
+        C' are the classes of which a positive pair is left whichever fold is missing.
+        """
+        positives, folds = self.pairs.positives, self.images.folds
+        a, b = folds[positives.query], folds[positives.other]
+        classes = len(self.images.classes)
+        group = (self.images.codes[positives.query] * FOLDS + a) * FOLDS + b
+        accepted, total = self._positives(group, classes * FOLDS**2, thresholds)
+        accepted = _without_each_fold(accepted.reshape(classes, FOLDS, FOLDS, -1))
+        total = _without_each_fold(total.reshape(classes, FOLDS, FOLDS, 1))
         within = self.pairs.negatives.within(self._scores(thresholds))
-        far = within / np.maximum(self.pairs.negative_counts, 1)[..., None]
-        return far[usable], frr.reshape(-1, 2, len(thresholds))[usable]
+        negatives = self.pairs.negative_counts[..., None]
+        usable = (total > 0).all((1, 2))
+        within = (within.sum(1, keepdims=True) - within)[usable]
+        negatives = (negatives.sum(1, keepdims=True) - negatives)[usable]
+        return within / negatives, 1 - accepted[usable] / total[usable]
 
     def threshold_at_rank(self, k: int) -> float:
         """The k-th smallest distance of all cross-class pairs, k from 1."""
@@ -93,3 +98,10 @@ class ClassCounts:
         flat = np.bincount(group[counted] * width + first[counted], minlength=groups * width)
         table = flat.reshape(groups, width)
         return np.cumsum(table, 1)[:, :-1], table.sum(1)
+
+
+def _without_each_fold(pairs: np.ndarray) -> np.ndarray:
+    """(C, F, F, T) pairs by the folds of both ends -> (C, F, T) with neither end in a fold."""
+    whole = pairs.sum((1, 2))[:, None]
+    both = np.diagonal(pairs, axis1=1, axis2=2).swapaxes(1, 2)
+    return whole - pairs.sum(1) - pairs.sum(2) + both

@@ -6,7 +6,7 @@ import numpy as np
 
 from eval.geometry import Geometry
 from eval.pairs import Pairs, Positives, SortedNegatives, negative_counts
-from eval.prepare import Prepared
+from eval.prepare import FOLDS, Prepared
 
 # 2,048 images have 2 million pairs, 16 MB: less than any block of the large pass.
 LARGEST = 2048
@@ -23,12 +23,12 @@ def exact_pass(images: Prepared, geometry: Geometry) -> Pairs:
     upper_i, upper_j = np.triu_indices(n, 1)
     across = codes[upper_i] != codes[upper_j]
     i, j = upper_i[across], upper_j[across]
-    groups = 2 * codes + images.halves
+    groups = FOLDS * codes + images.folds
     negatives = SortedNegatives(scores[i, j], np.stack([groups[i], groups[j]]), len(images.classes))
     return Pairs(
         _positives(scores, images),
         negatives,
-        negative_counts(codes, images.halves, images.sizes),
+        negative_counts(codes, images.folds, images.sizes),
         len(i),
     )
 

@@ -71,7 +71,7 @@ def count_block(
 
     Args:
         block: (R, M) float32 scores of sorted rows first_row.. and columns first_column...
-        class_stop, group: (N,) end of the row's class; 2 * class + half.
+        class_stop, group: (N,) end of the row's class; FOLDS * class + fold.
         pos_start, pos_stop: (N,) where the query's relevant positives lie in pos_scores, falling.
         floor: (N,) no negative below this score can matter for the query's ranks.
         hist .. lost: see ``eval.large_pass``; bottom .. fine: see ``eval.binning.Bins.numbers``.

@@ -18,7 +18,7 @@ from eval.binning import TAIL, Bins, choose_bins, sample_scores
 from eval.geometry import Geometry
 from eval.pairs import BinnedNegatives, Pairs, Positives, max_ranks, negative_counts
 from eval.positives import ClassPositives, class_positives
-from eval.prepare import Prepared
+from eval.prepare import FOLDS, Prepared
 from eval.recheck import rank_rows, settle_near_ties
 
 EVENTS = 2**20  # near ties that each thread can keep
@@ -33,7 +33,7 @@ class _Counters:
         # A bin of a class holds at most its images times all others.
         wide = int(images.sizes.max()) * n >= 2**31
         kind = np.int64 if wide else np.int32
-        self.hist = np.zeros((threads, 2 * len(images.classes), bins.count), dtype=kind)
+        self.hist = np.zeros((threads, FOLDS * len(images.classes), bins.count), dtype=kind)
         self.tail = np.zeros((threads, TAIL), dtype=np.int64)
         self.above = np.zeros((threads, positives + 1), dtype=np.int32)
         self.events = np.empty((threads, EVENTS, 2), dtype=np.int32)
@@ -87,8 +87,8 @@ def large_pass(
     finally:
         numba.set_num_threads(before[0])
         torch.set_num_threads(before[1])
-    counts = negative_counts(images.codes, images.halves, images.sizes)
-    hist = counters.hist.sum(0, dtype=np.int64).reshape(len(images.classes), 2, -1)
+    counts = negative_counts(images.codes, images.folds, images.sizes)
+    hist = counters.hist.sum(0, dtype=np.int64).reshape(len(images.classes), FOLDS, -1)
     return Pairs(
         Positives(positives.scores, positives.query, positives.other, rank),
         BinnedNegatives(bins.edges, hist, bins.tail_edges, counters.tail.sum(0)),
@@ -112,7 +112,7 @@ def _relevant(positives: ClassPositives, cutoff: np.ndarray) -> tuple[np.ndarray
 def _count(left, right, images, positives, stop, floor, bins, counters, block, progress) -> None:
     n = len(images.codes)
     class_stop = images.starts[1:][images.codes]
-    group = 2 * images.codes + images.halves
+    group = FOLDS * images.codes + images.folds
     rows, columns = block
     buffer = torch.empty(rows * columns, dtype=torch.float32)
     total = n * (n + 1) // 2

@@ -33,13 +33,16 @@ def epsilon_opis(curves: np.ndarray, epsilon: float) -> float:
     return float(np.mean((ranked[-count:].mean(0) - ranked[:count].mean(0)) ** 2))
 
 
-def noise_floor(halves: np.ndarray) -> float:
-    """The OPIS that classes without any true difference would have, from U (C, 2, G) of halves.
+def noise_floor(without: np.ndarray) -> float:
+    """The OPIS that classes without any true difference would have, from U (C, F, G).
 
-    The two halves of a class differ by chance alone: Var(U of a half) is about twice Var(U of the
-    whole), so E (U_1 - U_2)^2 / 4 is the variance of the whole class's U. NaN without classes.
+    ``without`` holds each class's utility with one of F folds of its images left out in turn. The
+    jackknife over folds gives the variance that chance alone puts into the class's curve,
+    (F - 1) / F * sum over folds of (U_without - mean)^2; equal classes would differ by that much.
+    NaN without classes.
     """
-    if not len(halves):
+    if not len(without):
         return float("nan")
-    share = (len(halves) - 1) / len(halves)
-    return float(share * np.mean((halves[:, 0] - halves[:, 1]) ** 2) / 4)
+    folds = without.shape[1]
+    variance = (folds - 1) * np.mean((without - without.mean(1, keepdims=True)) ** 2)
+    return float(variance * (len(without) - 1) / len(without))

@@ -8,12 +8,14 @@ from typing import Protocol
 
 import numpy as np
 
+from eval.prepare import FOLDS
+
 
 class Negatives(Protocol):
-    """The cross-class pairs, seen from each half of each class."""
+    """The cross-class pairs, seen from each fold of each class."""
 
     def within(self, scores: np.ndarray) -> np.ndarray:
-        """(C, 2, T): pairs of each half of each class with a score of at least ``scores`` (T,)."""
+        """(C, F, T): pairs of each fold of each class with a score of at least ``scores`` (T,)."""
         ...
 
     def kth_largest(self, k: int) -> float:
@@ -49,7 +51,7 @@ class Pairs:
 
     positives: Positives
     negatives: Negatives
-    negative_counts: np.ndarray  # (C, 2) pairs of each half of each class
+    negative_counts: np.ndarray  # (C, F) pairs of each fold of each class
     total_negatives: int  # unordered
 
 
@@ -58,10 +60,10 @@ def max_ranks(sizes: np.ndarray, ks: tuple[int, ...]) -> np.ndarray:
     return np.maximum(sizes - 1, max(ks))
 
 
-def negative_counts(codes: np.ndarray, halves: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """(C, 2): images of a half times images of other classes."""
-    members = np.zeros((len(sizes), 2), dtype=np.int64)
-    np.add.at(members, (codes, halves), 1)
+def negative_counts(codes: np.ndarray, folds: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(C, F): images of a fold times images of other classes."""
+    members = np.zeros((len(sizes), FOLDS), dtype=np.int64)
+    np.add.at(members, (codes, folds), 1)
     return members * (len(codes) - sizes)[:, None]
 
 
@@ -70,7 +72,7 @@ class SortedNegatives:
 
     Args:
         scores: (M,) of the unordered pairs.
-        groups: (2, M) 2 * class + half of either end.
+        groups: (2, M) FOLDS * class + fold of either end.
         n_classes: C.
     """
 
@@ -78,14 +80,14 @@ class SortedNegatives:
         self._ascending = np.sort(scores)
         both = np.concatenate([scores, scores])
         order = np.lexsort((both, groups.ravel()))
-        bounds = np.searchsorted(groups.ravel()[order], np.arange(2 * n_classes + 1))
+        bounds = np.searchsorted(groups.ravel()[order], np.arange(FOLDS * n_classes + 1))
         ordered = both[order]
         self._by_group = [ordered[a:b] for a, b in itertools.pairwise(bounds)]
         self._n_classes = n_classes
 
     def within(self, scores: np.ndarray) -> np.ndarray:
         counts = [len(s) - np.searchsorted(s, scores, side="left") for s in self._by_group]
-        return np.array(counts, dtype=np.float64).reshape(self._n_classes, 2, -1)
+        return np.array(counts, dtype=np.float64).reshape(self._n_classes, FOLDS, -1)
 
     def kth_largest(self, k: int) -> float:
         return float(self._ascending[-k])
@@ -101,19 +103,20 @@ class BinnedNegatives:
 
     Args:
         edges: (B + 1,) ascending score edges.
-        counts: (C, 2, B) pairs of each half of each class.
+        counts: (C, F, B) pairs of each fold of each class.
         tail_edges, tail: finer bins of all pairs near the top, (E + 1,) and (E,).
     """
 
     def __init__(
         self, edges: np.ndarray, counts: np.ndarray, tail_edges: np.ndarray, tail: np.ndarray
     ) -> None:
-        self._edges, self._tail_edges, self._tail = edges, tail_edges, tail
+        self._edges, self._tail_edges = edges, tail_edges
         # Pairs at or above each edge.
         self._above = np.zeros((*counts.shape[:2], len(edges)), dtype=np.int64)
         np.cumsum(counts[..., ::-1], axis=-1, out=self._above[..., 1:])
         self._above = self._above[..., ::-1]
         self._above_all = self._above.sum((0, 1)) / 2
+        self._tail_above = np.append(np.cumsum(tail[::-1])[::-1], 0)
 
     def within(self, scores: np.ndarray) -> np.ndarray:
         bins = np.clip(np.searchsorted(self._edges, scores, "right") - 1, 0, len(self._edges) - 2)
@@ -123,9 +126,8 @@ class BinnedNegatives:
         return upper + share * (self._above[..., bins] - upper)
 
     def kth_largest(self, k: int) -> float:
-        tail_above = np.cumsum(self._tail[::-1])[::-1]
-        if k <= tail_above[0]:
-            return _invert(self._tail_edges, np.append(tail_above, 0), k)
+        if k <= self._tail_above[0]:
+            return _invert(self._tail_edges, self._tail_above, k)
         return _invert(self._edges, self._above_all, k)
 
     def histogram(self, edges: np.ndarray) -> np.ndarray:
@@ -134,7 +136,8 @@ class BinnedNegatives:
 
 def _invert(edges: np.ndarray, above: np.ndarray, k: int) -> float:
     """The score at or above which k pairs lie; ``above`` falls along ascending ``edges``."""
-    i = int(np.searchsorted(-above, -k, side="right")) - 1
+    # Of ascending values, so that the search needs no copy.
+    i = len(above) - 1 - int(np.searchsorted(above[::-1], k, side="left"))
     i = min(max(i, 0), len(edges) - 2)
     inside = above[i] - above[i + 1]
     share = (k - above[i + 1]) / inside if inside else 0.0

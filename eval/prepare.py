@@ -10,6 +10,8 @@ import torch
 from common.errors import UserError
 
 ROWS_SHOWN = 5
+# Parts of each class, left out in turn, that tell how much chance is in its curve.
+FOLDS = 4
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Prepared:
         codes: (N,) class code of each sorted row, ascending.
         starts: (C + 1,) first row of each class, and N.
         classes: (C,) class names, sorted.
-        halves: (N,) 0 or 1: a random half of each class, for the noise floor.
+        folds: (N,) 0 to FOLDS - 1: random parts of each class, for the noise floor.
     """
 
     embeddings: torch.Tensor
@@ -30,7 +32,7 @@ class Prepared:
     codes: np.ndarray
     starts: np.ndarray
     classes: np.ndarray
-    halves: np.ndarray
+    folds: np.ndarray
 
     @property
     def sizes(self) -> np.ndarray:
@@ -44,7 +46,7 @@ def prepare(embeddings: object, labels: object, seed: int = 0) -> Prepared:
     Args:
         embeddings: (N, D) floats, a torch tensor or anything that numpy takes; float16 is widened.
         labels: (N,) strings or integers, in any order.
-        seed: of the random halves.
+        seed: of the random folds.
 
     Raises:
         UserError: wrong shapes or types, no images, NaN or infinite values, fewer than two classes
@@ -64,10 +66,10 @@ def prepare(embeddings: object, labels: object, seed: int = 0) -> Prepared:
             "over classes needs at least two such classes"
         )
     order = np.argsort(codes, kind="stable")
-    halves = _random_halves(codes[order], sizes, np.random.default_rng(seed))
+    folds = _random_folds(codes[order], sizes, np.random.default_rng(seed))
     starts = np.concatenate([[0], np.cumsum(sizes)])
     sorted_rows = x[torch.from_numpy(order).to(x.device)]
-    return Prepared(sorted_rows, order, codes[order], starts, classes, halves)
+    return Prepared(sorted_rows, order, codes[order], starts, classes, folds)
 
 
 def _floats(embeddings: object) -> torch.Tensor:
@@ -103,10 +105,10 @@ def _labels(labels: object) -> np.ndarray:
     return names
 
 
-def _random_halves(codes: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Each class's images are shuffled and dealt to the two halves in turn."""
+def _random_folds(codes: np.ndarray, sizes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Each class's images are shuffled and dealt to the folds in turn."""
     shuffled = np.lexsort((rng.random(len(codes)), codes))
     within = np.arange(len(codes)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    halves = np.empty(len(codes), dtype=np.int32)
-    halves[shuffled] = within % 2
-    return halves
+    folds = np.empty(len(codes), dtype=np.int32)
+    folds[shuffled] = within % FOLDS
+    return folds

@@ -44,7 +44,7 @@ class EvaluationResult:
         recall_at: R@K by K, in [0, 1].
         map_at_r: MAP@R, in [0, 1].
         opis, epsilon_opis: raw, not times 1e3.
-        opis_floor: what classes that do not differ would give (from random halves of each class).
+        opis_floor: what classes that do not differ would give (a jackknife over parts of each).
         opis_corrected: opis - opis_floor; may be negative.
         opis_far: OPIS averaged uniformly in log FAR: invariant under monotone changes of distance.
         d_min, d_max: the calibration range, distances.
