@@ -13,6 +13,8 @@ COMMANDS = {
     "benchmark": "speed of evaluation and losses against their peers",
 }
 
+MODULES = {"benchmark": "reproduce.benchmark.__main__"}
+
 
 def main(argv: list[str]) -> int:
     """Dispatches to the named script."""
@@ -23,7 +25,7 @@ def main(argv: list[str]) -> int:
     name, *rest = argv
     if name not in COMMANDS:
         raise UserError(f"{name!r} is no script of reproduce; known: {', '.join(COMMANDS)}")
-    return importlib.import_module(f"reproduce.{name}").main(rest)
+    return importlib.import_module(MODULES.get(name, f"reproduce.{name}")).main(rest)
 
 
 if __name__ == "__main__":
