@@ -42,9 +42,9 @@ class Plan:
 
 
 PLANS = {
-    "alphabets": Plan(None, None, 110, 30, 30),
-    "hangul": Plan(520, 170, 150, 28, 30),
-    "kana": Plan(None, None, 100, 28, 30),
+    "alphabets": Plan(None, None, 85, 32, 32),
+    "hangul": Plan(520, 170, 150, 30, 32),
+    "kana": Plan(None, None, 85, 32, 32),
     "kanji": Plan(1300, 650, 500, 44, 32, tail=150),
 }
 

@@ -128,7 +128,8 @@ class Index:
         if self.table.empty:
             raise UserError(f"{self.name}: the index has no image; check the path and the split")
         for column in COLUMNS:
-            if not pd.api.types.is_string_dtype(self.table[column]):
+            values = self.table[column]
+            if values.isna().any() or not pd.api.types.is_string_dtype(values):
                 raise UserError(
                     f"{self.name}: column {column!r} of the index must hold strings in every row; "
                     "fill empty cells and turn numbers into text"

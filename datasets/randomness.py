@@ -18,7 +18,7 @@ def sample_keys(seed: int, epoch: int, positions: np.ndarray) -> np.ndarray:
     Different (seed, epoch, position) give unrelated keys; all three must be >= 0.
     """
     start = _mix(np.array([seed], dtype=np.uint64))
-    start = _mix(start + _GOLDEN * np.uint64(epoch + 1))
+    start = _mix(start + _GOLDEN * np.array([epoch + 1], dtype=np.uint64))
     return _mix(start + _GOLDEN * (np.asarray(positions).astype(np.uint64) + np.uint64(1)))
 
 
