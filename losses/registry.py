@@ -32,6 +32,8 @@ LOSSES: dict[str, tuple[str, str, bool]] = {
         True,
     ),
     "hier": ("losses.hier", "HIERLoss", True),
+    "curricular_face": ("losses.curricular_face", "CurricularFaceLoss", True),
+    "oneface": ("losses.oneface", "OneFaceLoss", True),
 }
 
 
