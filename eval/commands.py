@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def report(arguments: argparse.Namespace) -> None:
 
     target, factor = arguments.target_far, arguments.factor
     written = write_report(data, arguments.out, target_far=target, factor=factor, **settings)
-    print(written.summary)
+    _print(written.summary + "\n")
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -43,7 +44,8 @@ def compare(arguments: argparse.Namespace) -> None:
     from eval.compare import write_comparison
 
     names = _distinct_names(arguments.embeddings)
-    print(write_comparison(dict(zip(names, models, strict=True)), arguments.out, **settings))
+    named = dict(zip(names, models, strict=True))
+    _print(write_comparison(named, arguments.out, **settings) + "\n")
 
 
 def sensitivity(arguments: argparse.Namespace) -> None:
@@ -55,7 +57,7 @@ def sensitivity(arguments: argparse.Namespace) -> None:
     _prepare_folder(arguments.out)
     from eval.sensitivity import write_sensitivity
 
-    print(write_sensitivity(data, arguments.out, **settings))
+    _print(write_sensitivity(data, arguments.out, **settings) + "\n")
 
 
 def neighbours(arguments: argparse.Namespace) -> None:
@@ -73,13 +75,28 @@ def neighbours(arguments: argparse.Namespace) -> None:
     )
     table = _neighbours_table(data, found)
     if arguments.out is None:
-        sys.stdout.write(table)
+        _print(table)
     else:
         write_text(arguments.out, table)
     lines = [f"searched by {found.backend}"]
     if arguments.approximate:
         lines.append(f"{found.agreement:.2%} of the exact neighbours found (sample of queries)")
     print("; ".join(lines), file=sys.stderr)
+
+
+def _print(text: str) -> None:
+    """Writes to standard output; a reader that has seen enough, such as ``head``, is no error."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more when it ends, and would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            reason = error.strerror or error
+            raise UserError(
+                f"cannot write to standard output ({reason}); make room or give --out"
+            ) from error
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:

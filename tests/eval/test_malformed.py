@@ -17,7 +17,7 @@ import pytest
 from common.errors import UserError, run_cli
 from eval.cli import main
 from eval.readers import read_embedding_set
-from tests.eval import malformed
+from tests.eval import malformed, malformed_commands, malformed_content
 
 ROOT = Path(__file__).parents[2]
 SECONDS_PER_INPUT = 60  # far above what any takes: a hang fails, a slow machine does not
@@ -38,9 +38,9 @@ def command_lines(folder: Path, good: Path) -> Iterator[list[str]]:
         malformed.noise(rng),
         malformed.lying_headers(rng),
         malformed.bad_numbers(rng),
-        malformed.bad_arrays(rng),
-        malformed.pickles(rng, folder / "marker"),
-        malformed.bombs(rng),
+        malformed_content.bad_arrays(rng),
+        malformed_content.pickles(rng, folder / "marker"),
+        malformed_content.bombs(rng),
     )
     out = ["--out", str(folder / "out")]
     labels = folder / "labels.csv"
@@ -52,11 +52,11 @@ def command_lines(folder: Path, good: Path) -> Iterator[list[str]]:
         yield ["report", str(path), *extra, *out]
     embeddings = folder / "embeddings.npy"
     embeddings.write_bytes(malformed.encode(".npy", malformed.good_arrays(rng)))
-    for number, content in enumerate(malformed.bad_tables(rng)):
+    for number, content in enumerate(malformed_commands.bad_tables(rng)):
         path = folder / f"{number}.csv"
         path.write_bytes(content)
         yield ["report", str(embeddings), "--labels", str(path), *out]
-    yield from malformed.bad_commands(good, folder)
+    yield from malformed_commands.bad_commands(good, folder)
 
 
 @contextlib.contextmanager
@@ -135,10 +135,12 @@ def test_the_good_file_is_good(tmp_path, good):
     )
 
 
-def test_as_real_commands(tmp_path, good):
+@pytest.mark.parametrize("count", [4, pytest.param(20, marks=pytest.mark.soak)])
+def test_as_real_commands(tmp_path, good, count):
+    """Spread over all kinds. Each costs the seconds that importing torch takes."""
     chosen = list(command_lines(tmp_path, good))
-    chosen = chosen[:: len(chosen) // 20][:20]
-    assert len(chosen) == 20
+    chosen = chosen[:: len(chosen) // count][:count]
+    assert len(chosen) == count
     for two in zip(chosen[::2], chosen[1::2], strict=True):
         running = [
             subprocess.Popen(

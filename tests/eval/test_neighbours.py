@@ -86,3 +86,22 @@ def test_k_out_of_range(k):
 def test_queries_out_of_range():
     with pytest.raises(UserError, match="row numbers from 0 to 9"):
         nearest_neighbours(np.eye(10), 1, queries=np.array([10]))
+
+
+def gpus() -> int:
+    import faiss
+
+    return getattr(faiss, "get_num_gpus", lambda: 0)()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(gpus() == 0, reason="faiss sees no GPU")
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gpu_gives_the_same_and_says_so(approximate):
+    embeddings = np.random.default_rng(7).normal(size=(3000, 32)).astype(np.float32)
+    found = nearest_neighbours(embeddings, 10, approximate=approximate)
+    assert found.backend.endswith("GPU 0")
+    if not approximate:
+        np.testing.assert_array_equal(found.indices, brute_force(embeddings, 10))
+    large = nearest_neighbours(embeddings, 2045, queries=np.array([5]), approximate=approximate)
+    assert "faiss allows k up to 2048" in large.backend
