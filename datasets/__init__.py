@@ -36,7 +36,15 @@ __all__ = [
 # Name -> "module:function" with the signature function(root: Path | None, **options) -> Source.
 # Modules are imported when their data set is asked for.
 REGISTRY = {
+    "cars": "datasets.cars:load",
+    "csv": "datasets.csv_index:load",
+    "cub": "datasets.cub:load",
+    "digiface": "datasets.digiface:load",
+    "folder": "datasets.folder:load",
     "glyphs": "datasets.glyphs:load",
+    "inaturalist": "datasets.inaturalist:load",
+    "merged": "datasets.merged:load",
+    "sop": "datasets.sop:load",
 }
 
 
