@@ -55,6 +55,7 @@ def add_report(parser: Parser) -> None:
     add_input(parser)
     add_out(parser, "report")
     add_settings(parser)
+    parser.add_argument("--title", help="of the page (default: the file's name)")
     parser.add_argument(
         "--target-far",
         type=float,

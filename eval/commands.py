@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
-import io
+import dataclasses
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from common.atomic import write_text
+from common.atomic import atomic_path
 from common.errors import UserError
 from eval.readers import EmbeddingSet, read_embedding_set
 from eval.spreadsheet import spreadsheet_safe
+
+if TYPE_CHECKING:
+    from eval.neighbours import Neighbours
 
 MAX_GRID_POINTS = 100_001
 
@@ -29,9 +34,11 @@ def report(arguments: argparse.Namespace) -> None:
     _prepare_folder(arguments.out)
     from eval.report import write_report
 
+    if arguments.title:
+        data = dataclasses.replace(data, name=arguments.title)
     target, factor = arguments.target_far, arguments.factor
     written = write_report(data, arguments.out, target_far=target, factor=factor, **settings)
-    _print(written.summary + "\n")
+    _print(written.summary)
 
 
 def compare(arguments: argparse.Namespace) -> None:
@@ -45,7 +52,7 @@ def compare(arguments: argparse.Namespace) -> None:
 
     names = _distinct_names(arguments.embeddings)
     named = dict(zip(names, models, strict=True))
-    _print(write_comparison(named, arguments.out, **settings) + "\n")
+    _print(write_comparison(named, arguments.out, **settings))
 
 
 def sensitivity(arguments: argparse.Namespace) -> None:
@@ -57,7 +64,7 @@ def sensitivity(arguments: argparse.Namespace) -> None:
     _prepare_folder(arguments.out)
     from eval.sensitivity import write_sensitivity
 
-    _print(write_sensitivity(data, arguments.out, **settings) + "\n")
+    _print(write_sensitivity(data, arguments.out, **settings))
 
 
 def neighbours(arguments: argparse.Namespace) -> None:
@@ -73,30 +80,43 @@ def neighbours(arguments: argparse.Namespace) -> None:
         approximate=arguments.approximate,
         progress=sys.stderr.isatty(),
     )
-    table = _neighbours_table(data, found)
     if arguments.out is None:
-        _print(table)
+        with _printing():
+            _write_neighbours(sys.stdout, data, found)
     else:
-        write_text(arguments.out, table)
+        with (
+            atomic_path(arguments.out) as path,
+            open(path, "w", encoding="utf-8", newline="") as file,
+        ):
+            _write_neighbours(file, data, found)
     lines = [f"searched by {found.backend}"]
     if arguments.approximate:
         lines.append(f"{found.agreement:.2%} of the exact neighbours found (sample of queries)")
     print("; ".join(lines), file=sys.stderr)
 
 
-def _print(text: str) -> None:
-    """Writes to standard output; a reader that has seen enough, such as ``head``, is no error."""
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    """Around what writes to standard output: a reader that stops early, as ``head``, is no error.
+
+    Raises:
+        UserError: standard output is a file on a full disk, or the like.
+    """
     try:
-        sys.stdout.write(text)
+        yield
         sys.stdout.flush()
     except OSError as error:
         # Python flushes once more when it ends, and would fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            reason = error.strerror or error
             raise UserError(
-                f"cannot write to standard output ({reason}); make room or give --out"
+                f"cannot write to standard output ({error.strerror or error}); make room for it"
             ) from error
+
+
+def _print(text: str) -> None:
+    with _printing():
+        print(text)
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -140,9 +160,8 @@ def _draw_queries(count: int, wanted: int | None, seed: int) -> np.ndarray | Non
     return np.sort(np.random.default_rng(seed).choice(count, size=wanted, replace=False))
 
 
-def _neighbours_table(data: EmbeddingSet, found) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+def _write_neighbours(file: TextIO, data: EmbeddingSet, found: Neighbours) -> None:
+    writer = csv.writer(file, lineterminator="\n")
     columns = ["query", "rank", "neighbour", "similarity"]
     labels = data.labels
     if labels is not None:
@@ -157,4 +176,3 @@ def _neighbours_table(data: EmbeddingSet, found) -> str:
                 pair = (labels[query], labels[index])
                 row += [*map(spreadsheet_safe, pair), int(pair[0] == pair[1])]
             writer.writerow(row)
-    return text.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,13 +38,16 @@ def table_of(text: str) -> list[dict[str, str]]:
 
 
 def test_report(file, tmp_path, capsys):
-    assert main(["report", str(file), "--out", str(tmp_path / "r"), "--ks", "5", "--c", "2"]) == 0
+    options = ["--ks", "5", "--c", "2", "--title", "<b>Mine</b>"]
+    assert main(["report", str(file), "--out", str(tmp_path / "r"), *options]) == 0
     printed = capsys.readouterr().out
     metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
     assert metrics["settings"]["c"] == 2
     assert metrics["settings"]["ks"] == [1, 5]
     assert f"{1e3 * metrics['opis']:.3g}e-3" in printed
     assert str(tmp_path / "r" / "report.html") in printed
+    page = (tmp_path / "r" / "report.html").read_text(encoding="utf-8")
+    assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in page
 
 
 def test_report_of_npy_and_csv_is_that_of_npz(file, data, tmp_path):
@@ -118,6 +122,17 @@ def test_folder_that_cannot_be_made_is_found_before_the_work(file, tmp_path, cap
     for command in ("report", "sensitivity"):
         assert run_cli(main, [command, str(file), "--out", str(tmp_path / "taken")]) == 2
         assert "cannot make the folder" in capsys.readouterr().err
+
+
+def test_eval_and_common_alone_are_enough(file, tmp_path):
+    """Both folders copied into another project, as the README proposes."""
+    for package in ("eval", "common"):
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=shutil.ignore_patterns("__*__"))
+        for start in (ROOT / package).glob("__*__.py"):
+            shutil.copy(start, tmp_path / package)
+    command = [sys.executable, "-m", "eval", "report", str(file), "--out", "written"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "written" / "report.html").stat().st_size > 50_000
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
