@@ -2,37 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
-from models.embedding_model import InputSettings
+from models.input_settings import centred
 
 
 class GlyphCNN(nn.Module):
-    """Four 3 x 3 convolutions with BatchNorm and ReLU; strides 2, 2, 2, 1 keep it quick on a CPU.
+    """3 x 3 convolutions, each with a normalisation and ReLU; strides keep it quick on a CPU.
 
     Args:
-        in_channels: of the images.
-        width: channels of the first layer; the others have 2, 4 and 8 times as many.
+        in_channels, image_size: of the images (B, C, H, W).
+        width: channels of the first layer, at least 1.
+        multipliers: channels of each layer as multiples of ``width``.
+        strides: of each layer.
+        norm: ``batch``, or ``group`` (8 groups), whose output does not depend on the other images
+            of a batch, so that large batches can be embedded in chunks.
+
+    Raises:
+        ValueError: multipliers and strides differ in length, widths that groups do not divide, or
+            an unknown norm.
     """
 
-    def __init__(self, in_channels: int = 1, width: int = 32) -> None:
+    def __init__(
+        self,
+        in_channels: int = 1,
+        image_size: int = 32,
+        width: int = 32,
+        multipliers: Sequence[int] = (1, 2, 4, 8),
+        strides: Sequence[int] = (2, 2, 2, 1),
+        norm: str = "batch",
+    ) -> None:
         super().__init__()
+        if len(multipliers) != len(strides):
+            raise ValueError("multipliers and strides need one value for each layer")
         layers: list[nn.Module] = []
-        channels = in_channels
-        for factor, stride in ((1, 2), (2, 2), (4, 2), (8, 1)):
-            out = width * factor
-            layers += [
-                nn.Conv2d(channels, out, 3, stride=stride, padding=1, bias=False),
-                nn.BatchNorm2d(out),
-                nn.ReLU(inplace=True),
-            ]
-            channels = out
+        channels, side = in_channels, image_size
+        for multiplier, stride in zip(multipliers, strides, strict=True):
+            out = width * multiplier
+            convolution = nn.Conv2d(channels, out, 3, stride=stride, padding=1, bias=False)
+            layers += [convolution, _norm(norm, out), nn.ReLU(inplace=True)]
+            channels, side = out, -(-side // stride)
         self.layers = nn.Sequential(*layers)
         self.features = channels
-        # There are no published weights; half and half centres pixels in [-1, 1].
-        self.input = InputSettings((0.5,) * in_channels, (0.5,) * in_channels, "bilinear")
+        self.map_size = side
+        self.input = centred(in_channels, image_size)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Feature map (B, 8 width, 4, 4) of images (B, C, 32, 32)."""
+        """Feature map (B, features, map_size, map_size) of images (B, C, H, W)."""
         return self.layers(images)
+
+
+def _norm(name: str, channels: int) -> nn.Module:
+    if name == "batch":
+        return nn.BatchNorm2d(channels)
+    if name == "group":
+        return nn.GroupNorm(8, channels)
+    raise ValueError(f"norm={name!r} is unknown; choose batch or group")

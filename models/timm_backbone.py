@@ -10,9 +10,10 @@ import torch
 from torch import nn
 
 from common.errors import UserError
-from models.embedding_model import InputSettings
+from models.input_settings import InputSettings
 from models.pinned import PINNED
-from models.weights import load_weights
+from models.weights import RANDOM, Origin, load_file_into
+from models.wheel import load_wheel_into
 
 
 class TimmBackbone(nn.Module):
@@ -20,13 +21,15 @@ class TimmBackbone(nn.Module):
 
     Args:
         name: a short name in :mod:`models.pinned`, or a timm name, best with its weight tag.
-        in_channels, image_size: of the images; a transformer's position embeddings are resampled.
-        pretrained: load the weights of the tag, from ``weights`` or through timm.
-        weights: a local file, see :func:`models.weights.load_weights`.
+        in_channels, image_size: of the images; a transformer's position embeddings are resampled
+            from downloaded weights, and must fit where the weights come from a file.
+        pretrained: True (download), "wheel", or False or "random"; as in :func:`models.build`.
+        weights: a local file, see :func:`models.weights.load_file_into`.
         options: timm's own, for instance ``drop_path_rate``.
 
     Raises:
-        UserError: timm knows no such network or option; weights missing and not to be downloaded.
+        UserError: timm knows no such network or option; weights missing and not to be downloaded;
+            neither weights nor ``pretrained`` given.
     """
 
     def __init__(
@@ -35,43 +38,70 @@ class TimmBackbone(nn.Module):
         *,
         in_channels: int = 3,
         image_size: int = 224,
-        pretrained: bool = False,
+        pretrained: bool | str | None = None,
         weights: str | Path | None = None,
         **options: Any,
     ) -> None:
         super().__init__()
-        full_name = PINNED.get(name, name)
-        if not timm.is_model(full_name):
-            close = ", ".join(timm.list_models(f"*{name.split('.')[0][:12]}*")[:4])
+        tag = PINNED[name].tag if name in PINNED else name
+        config = _config(tag)
+        if pretrained is None and weights is None:
             raise UserError(
-                f"timm has no network {full_name!r}" + (f"; near: {close}" * bool(close))
+                f"{name}: say where its weights come from: pretrained=true (download), "
+                "pretrained=random, or --weights FILE"
             )
-        if "patch" in full_name:
+        if config.fixed_input_size:
             options.setdefault("img_size", image_size)
-        download = pretrained and weights is None
-        try:
-            self.network = timm.create_model(
-                full_name, pretrained=download, num_classes=0, in_chans=in_channels, **options
-            )
-        except TypeError as error:
-            raise UserError(f"{full_name}: option not known to timm ({error})") from None
-        except Exception as error:  # the hub client raises many kinds without a network
-            if not download:
-                raise
-            reason = str(error).splitlines()[0][:100]
-            raise UserError(
-                f"the weights of {full_name} could not be had ({reason}): fetch them elsewhere and "
-                "pass --weights FILE, or set model.options.pretrained=false for random weights"
-            ) from None
+        options |= {"num_classes": 0, "in_chans": in_channels}
+        self.network = _create(tag, options, download=pretrained is True and weights is None)
         if weights is not None:
-            load_weights(self.network, weights)
+            self.origin = load_file_into(self.network, weights)
+        elif pretrained == "wheel":
+            self.origin = load_wheel_into(self.network, tag)
+        else:
+            self.origin = Origin(tag) if pretrained is True else RANDOM
         self.features: int = self.network.num_features
-        config = self.network.pretrained_cfg
         self.input = InputSettings(
-            tuple(config["mean"]), tuple(config["std"]), config.get("interpolation", "bilinear")
+            tuple(config.input_size), tuple(config.mean), tuple(config.std), config.interpolation
         )
         self.patch_embedding: nn.Module | None = getattr(self.network, "patch_embed", None)
+        self.prefix_tokens: int | None = getattr(self.network, "num_prefix_tokens", None)
+        # Swin and its kin put the channels last.
+        self._channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Feature map (B, F, H, W), or tokens (B, T, F) with the class token first."""
-        return self.network.forward_features(images)
+        features = self.network.forward_features(images)
+        return features.permute(0, 3, 1, 2) if self._channels_last else features
+
+
+def _config(tag: str) -> timm.models.PretrainedCfg:
+    """What timm knows of a network and its weights: input size, mean, std."""
+    try:
+        config = timm.get_pretrained_cfg(tag)
+    except RuntimeError as error:  # the network is known, the tag is not
+        architecture = tag.split(".")[0]
+        known = ", ".join(timm.list_pretrained(f"{architecture}.*")[:6])
+        raise UserError(f"timm: {error} Known: {known}") from None
+    if config is None or not timm.is_model(tag):
+        close = ", ".join(timm.list_models(f"*{tag.split('.')[0][:12]}*")[:4])
+        raise UserError(f"timm has no network {tag!r}" + (f"; near: {close}" * bool(close)))
+    return config
+
+
+def _create(tag: str, options: dict[str, Any], *, download: bool) -> nn.Module:
+    """The network with random or downloaded weights."""
+    try:
+        return timm.create_model(tag, pretrained=download, **options)
+    except TypeError as error:
+        raise UserError(f"{tag}: option not known to timm ({error})") from None
+    except AssertionError as error:
+        raise UserError(f"{tag}: timm refuses these options ({error})") from None
+    except Exception as error:  # the hub client raises many kinds without a network
+        if not download:
+            raise
+        reason = str(error).splitlines()[0][:100]
+        raise UserError(
+            f"the weights of {tag} could not be had ({reason}): fetch them elsewhere and pass "
+            "--weights FILE, or set model.options.pretrained=random"
+        ) from None
