@@ -65,9 +65,15 @@ def check_md5(path: Path, item: Download) -> None:
         )
 
 
+def part_path(item: Download, url: str, folder: Path) -> Path:
+    """Where an unfinished download lies; each mirror has its own."""
+    mirror = hashlib.sha256(url.encode()).hexdigest()[:8]
+    return folder / f"{TEMPORARY_PREFIX}{mirror}-{item.file}"
+
+
 def _fetch_from(url: str, item: Download, folder: Path, pause: float) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{TEMPORARY_PREFIX}{hashlib.sha256(url.encode()).hexdigest()[:8]}-{item.file}"
+    part = part_path(item, url, folder)
 
     def download(url: str, output: str, _: object) -> None:
         _copy_to_part(url, part, item.file, pause)
@@ -92,7 +98,7 @@ def _copy_to_part(url: str, part: Path, name: str, pause: float) -> None:
             while block := reader.read(_BLOCK):
                 if bar.total is None and reader.total is not None:
                     bar.total = reader.total
-                    _check_space(part.parent, reader.total - reader.position)
+                    _check_space(part.parent, reader.total - reader.position + len(block))
                 file.write(block)
                 bar.update(len(block))
         except MirrorError:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from common.errors import UserError
 from datasets.read_image import read_image
 from datasets.scan import SUFFIXES
-from datasets.unpack import members
+from datasets.unpack import members, named_damage
 
 JPEG_QUALITY = 95
 _PARTIAL = ".partial"
@@ -110,9 +110,10 @@ def resize_stream(
     checked = _Md5Reader(stream)
 
     def jobs() -> Iterator[tuple[str, bytes]]:
-        for member in members(checked, name):
-            if PurePosixPath(member.name).suffix.lower() in SUFFIXES:
-                yield member.name, member.file.read()
+        with named_damage(name):
+            for member in members(checked, name):
+                if PurePosixPath(member.name).suffix.lower() in SUFFIXES:
+                    yield member.name, member.file.read()
 
     partial = _partial(target)
     with _writing(target):

@@ -54,26 +54,33 @@ def members(
         max_bytes, max_members: limits on the unpacked content.
 
     Raises:
-        UserError: a member lies outside (absolute path, ``..``), is a link or a device, there is
-            more than the limits allow, or the archive is damaged.
+        UserError: a member lies outside (absolute path, ``..``), is a link or a device, or there is
+            more than the limits allow. A damaged archive raises errors of its own, both here and
+            when members are read: use it within :func:`named_damage`.
     """
     name = name or str(archive)
     total = 0
+    read = _read_tar
+    if isinstance(archive, Path) and zipfile.is_zipfile(archive):
+        read = _read_zip
+    for count, member in enumerate(read(archive, name), 1):
+        _check_name(member.name, name)
+        total += member.size
+        if total > max_bytes or count > max_members:
+            raise UserError(
+                f"{name} unpacks to more than {max_bytes / 1e9:.3g} GB or {max_members:,} files; "
+                "it is not the published archive, delete it"
+            )
+        yield member
+
+
+@contextlib.contextmanager
+def named_damage(name: str) -> Iterator[None]:
+    """Turns what zip and tar readers raise on damaged archives into a UserError with the name."""
     try:
-        read = _read_tar
-        if isinstance(archive, Path) and zipfile.is_zipfile(archive):
-            read = _read_zip
-        for count, member in enumerate(read(archive, name), 1):
-            _check_name(member.name, name)
-            total += member.size
-            if total > max_bytes or count > max_members:
-                raise UserError(
-                    f"{name} unpacks to more than {max_bytes / 1e9:.3g} GB or {max_members:,} "
-                    "files; it is not the published archive, delete it"
-                )
-            yield member
+        yield
     except _DAMAGED as error:
-        reason = str(error) or type(error).__name__
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise UserError(
             f"{name} is damaged or cut short ({reason}); delete it and run prepare again"
         ) from error
@@ -115,7 +122,7 @@ def unpack(archive: Path, folder: Path, max_bytes: int = MAX_BYTES) -> list[str]
 
 def _write_all(archive: Path, folder: Path, max_bytes: int) -> None:
     bar = tqdm(desc=f"unpacking {archive.name}", unit="B", unit_scale=True, disable=None)
-    with bar:
+    with bar, named_damage(str(archive)):
         for member in members(archive, max_bytes=max_bytes):
             target = folder / PurePosixPath(member.name)
             target.parent.mkdir(parents=True, exist_ok=True)
