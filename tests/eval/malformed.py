@@ -56,9 +56,9 @@ def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -
     return file.getvalue()
 
 
-def as_npy(array: np.ndarray, allow_pickle: bool = False) -> bytes:
+def as_npy(array: np.ndarray, pickled: bool = False) -> bytes:
     file = io.BytesIO()
-    np.lib.format.write_array(file, array, allow_pickle=allow_pickle)
+    np.lib.format.write_array(file, array, allow_pickle=pickled)
     return file.getvalue()
 
 

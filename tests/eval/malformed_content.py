@@ -66,12 +66,12 @@ def pickles(rng, marker: Path) -> Iterator[tuple[str, bytes]]:
     objects = np.array([Bomb(marker)] * ROWS, dtype=object)
     for name, array in (("embeddings", e), ("labels", y)):
         members = {"embeddings.npy": as_npy(e), "labels.npy": as_npy(y)}
-        members[f"{name}.npy"] = as_npy(objects, allow_pickle=True)
+        members[f"{name}.npy"] = as_npy(objects, pickled=True)
         yield ".npz", zipped(members)
         yield ".npz", zipped(members, zipfile.ZIP_STORED)
         members[f"{name}.npy"] = pickle.dumps(array)
         yield ".npz", zipped(members)
-    yield ".npy", as_npy(objects, allow_pickle=True)
+    yield ".npy", as_npy(objects, pickled=True)
     for suffix in (".npy", ".npz", ".safetensors", ".parquet", ".pkl", ".pt", ".pth", ".bin", ""):
         for protocol in range(6):
             yield suffix, pickle.dumps(Bomb(marker), protocol)
