@@ -48,7 +48,9 @@ def load(root: Path | None, *, part: str = "all", seed: int = 0, **options: obje
         notes.append(f"only the part with {part} images a person")
         if table.empty:
             raise UserError(f"digiface: no image of part {part} in {opened.folder}; fetch it")
-    place = location(opened.folder) / f"part-{part}"
+    # With the number of people: what was drawn for half a download does not bind the whole.
+    people = table["label"].nunique()
+    place = location(opened.folder) / f"part-{part}-{people}"
     split, note = written_split("digiface", table["label"], TEST_FRACTION, seed, place)
     table = table.assign(domain="digiface", split=split)
     return make_source("digiface", opened, table, parsed, None, [*notes, note])

@@ -130,7 +130,7 @@ def equalise_test(index: Index, k: int | None = None, seed: int = 0) -> Index:
     rank = order.groupby("label").cumcount()
     labels = set(kept.index.get_level_values("label"))
     chosen_rows = order.index[(rank < chosen) & order["label"].isin(labels)]
-    keep = (table["split"] == "train").to_numpy()
+    keep = (table["split"] == "train").to_numpy(copy=True)
     keep[chosen_rows] = True
     left_out = len(sizes) - len(kept)
     note = (

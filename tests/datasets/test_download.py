@@ -51,7 +51,7 @@ def test_a_server_without_ranges_is_read_over(tmp_path):
 def test_an_interrupted_download_goes_on_in_the_next_run(tmp_path):
     flaky = Flaky(CONTENT, drop_after=[30_000, 0, 0, 0, 0])
     with serve(file=flaky) as base:
-        with pytest.raises(UserError, match="it sent 30,000|broke off"):
+        with pytest.raises(UserError, match=r"it sent 30,000|broke off"):
             fetch_one(tmp_path, f"{base}/file")
         assert not (tmp_path / "a.zip").exists()
         flaky.requests.clear()
@@ -140,7 +140,7 @@ def test_a_file_that_is_there_is_kept_or_refused_but_never_replaced(tmp_path):
     path.write_bytes(CONTENT)
     assert fetch_one(tmp_path) == path
     path.write_bytes(b"other")
-    with pytest.raises(UserError, match="has a wrong checksum .* delete it and run prepare again"):
+    with pytest.raises(UserError, match=r"has a wrong checksum .* delete it and run prepare again"):
         fetch_one(tmp_path)
     assert path.read_bytes() == b"other"
 
@@ -170,7 +170,10 @@ def test_too_little_room_is_said_beforehand(tmp_path, monkeypatch):
         free = 1000
 
     monkeypatch.setattr(download.shutil, "disk_usage", lambda _: Usage)
-    with serve(file=Flaky(CONTENT)) as base, pytest.raises(UserError, match="GB free, but 0.0 GB"):
+    with (
+        serve(file=Flaky(CONTENT)) as base,
+        pytest.raises(UserError, match=r"GB free, but 0\.0 GB"),
+    ):
         fetch_one(tmp_path, f"{base}/file")
 
 

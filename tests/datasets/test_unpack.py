@@ -83,16 +83,15 @@ def test_limits_of_size_and_number(tmp_path, make, name):
     with pytest.raises(UserError, match="unpacks to more than"):
         unpack(archive, tmp_path / "out", max_bytes=1000)
     assert os.listdir(tmp_path / "out") == []
-    with pytest.raises(UserError, match="more than .* 1 files"):
-        for member in members(archive, max_members=1):
-            member.file.read()
+    with pytest.raises(UserError, match=r"more than .* 1 files"):
+        list(members(archive, max_members=1))
 
 
 @pytest.mark.parametrize(("make", "name"), MAKERS)
 def test_archives_cut_short(tmp_path, make, name):
     archive = make(tmp_path / name, {f"{i}.bin": os.urandom(30_000) for i in range(3)})
     archive.write_bytes(archive.read_bytes()[:40_000])
-    with pytest.raises(UserError, match="is damaged or cut short .* run prepare again"):
+    with pytest.raises(UserError, match=r"is damaged or cut short .* run prepare again"):
         unpack(archive, tmp_path / "out")
     assert os.listdir(tmp_path / "out") == []
 

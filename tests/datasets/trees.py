@@ -154,7 +154,7 @@ def make_sop(folder: Path, train: Sequence[int], test: Sequence[int], images: bo
     for split, sizes in (("train", train), ("test", test)):
         classes = numbered(sizes, 1 if split == "train" else 1 + len(train))
         kinds = [("bicycle", "chair", "sofa")[c % 3] for c in classes]
-        keys = [f"{k}_final/{c}_{i}.JPG" for i, (c, k) in enumerate(zip(classes, kinds))]
+        keys = [f"{kinds[i]}_final/{c}_{i}.JPG" for i, c in enumerate(classes)]
         rows = ["image_id class_id super_class_id path\n"]
         rows += [f"{first + i} {c} {1 + c % 3} {keys[i]}\n" for i, c in enumerate(classes)]
         write(folder / f"Ebay_{split}.txt", "".join(rows))
