@@ -80,8 +80,8 @@ def _config(tag: str) -> timm.models.PretrainedCfg:
     try:
         config = timm.get_pretrained_cfg(tag)
     except RuntimeError as error:  # the network is known, the tag is not
-        architecture = tag.split(".")[0]
-        known = ", ".join(timm.list_pretrained(f"{architecture}.*")[:6])
+        names = timm.list_pretrained(tag.split(".")[0] + ".*")
+        known = ", ".join(name.split(".", 1)[1] for name in names)
         raise UserError(f"timm: {error} Known: {known}") from None
     if config is None or not timm.is_model(tag):
         close = ", ".join(timm.list_models(f"*{tag.split('.')[0][:12]}*")[:4])
