@@ -33,7 +33,7 @@ class ClassCounts:
 
     def far(self, thresholds: np.ndarray) -> np.ndarray:
         """(C kept, T) share of each class's negative pairs within each distance."""
-        within = self.pairs.negatives.within(self._scores(thresholds)).sum(1)
+        within = self.pairs.negatives.within(self._scores(thresholds))
         return (within / self.pairs.negative_counts.sum(1)[:, None])[self.kept]
 
     def frr(self, thresholds: np.ndarray) -> np.ndarray:
@@ -44,7 +44,7 @@ class ClassCounts:
 
     def overall_far(self, thresholds: np.ndarray) -> np.ndarray:
         """(T,) share of all cross-class pairs within each distance."""
-        within = self.pairs.negatives.within(self._scores(thresholds)).sum((0, 1)) / 2
+        within = self.pairs.negatives.within(self._scores(thresholds)).sum(0) / 2
         return within / self.pairs.total_negatives
 
     def overall_frr(self, thresholds: np.ndarray) -> np.ndarray:
@@ -65,7 +65,7 @@ class ClassCounts:
         accepted, total = self._positives(group, classes * FOLDS**2, thresholds)
         accepted = _without_each_fold(accepted.reshape(classes, FOLDS, FOLDS, -1))
         total = _without_each_fold(total.reshape(classes, FOLDS, FOLDS, 1))
-        within = self.pairs.negatives.within(self._scores(thresholds))
+        within = self.pairs.negatives.within_by_fold(self._scores(thresholds))
         negatives = self.pairs.negative_counts[..., None]
         usable = (total > 0).all((1, 2))
         within = (within.sum(1, keepdims=True) - within)[usable]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
 from numba import njit, prange
 
 # A negative this near to a positive of the query is compared again in float64.
@@ -36,30 +37,55 @@ def _rank(value, start, stop, scores, above, events, values, n_events, lost, q, 
     return n_events
 
 
-@njit(parallel=True, cache=True, nogil=True)
+@njit(fastmath=True, error_model="numpy")
+def _bins(row, start, numbers, coarse, fine, out):
+    """Bins of a row's scores from ``start`` on; without branches, so that it is vectorised."""
+    bottom, low, high, below_scale, fine_scale, above_scale = numbers
+    fine_start, above_start = np.float32(coarse), np.float32(coarse + fine)
+    last = np.float32(2 * coarse + fine - 1)
+    for j in range(start, len(row)):
+        value = row[j]
+        below = (value - bottom) * below_scale
+        below = below if below > np.float32(0) else np.float32(0)
+        index = (value - low) * fine_scale + fine_start if value >= low else below
+        index = (value - high) * above_scale + above_start if value >= high else index
+        out[j] = np.int32(index if index < last else last)
+
+
+@njit(error_model="numpy")
+def _select(row, start, first_column, least, floor, out):
+    """Columns whose score reaches ``least`` or their own floor; without mispredicted branches."""
+    count = 0
+    for j in range(start, len(row)):
+        out[count] = j
+        own = floor[first_column + j]
+        count += row[j] >= (own if own < least else least)
+    return count
+
+
+@njit(parallel=True, cache=True, nogil=True, error_model="numpy")
 def count_block(
     block,
     first_row,
     first_column,
     class_stop,
-    group,
+    codes,
+    folds,
     pos_start,
     pos_stop,
     pos_scores,
     floor,
+    scratch,
     hist,
+    fold_hist,
     tail,
     above,
     events,
     values,
     n_events,
     lost,
-    bottom,
-    low,
-    high,
-    below_scale,
-    fine_scale,
-    above_scale,
+    numbers,
+    fold_scale,
     tail_scale,
     fine,
 ):
@@ -71,30 +97,40 @@ def count_block(
 
     Args:
         block: (R, M) float32 scores of sorted rows first_row.. and columns first_column...
-        class_stop, group: (N,) end of the row's class; FOLDS * class + fold.
+        class_stop, codes, folds: (N,) end of the row's class; its class; its fold.
         pos_start, pos_stop: (N,) where the query's relevant positives lie in pos_scores, falling.
         floor: (N,) no negative below this score can matter for the query's ranks.
-        hist .. lost: see ``eval.large_pass``; bottom .. fine: see ``eval.binning.Bins.numbers``.
+        scratch .. lost: see ``eval.large_pass``; the rest: see ``eval.binning.Bins.numbers``.
     """
     threads, rows, columns = hist.shape[0], block.shape[0], block.shape[1]
+    low, high = numbers[1], numbers[2]
+    fold_bins, tail_bins = fold_hist.shape[3] - 1, tail.shape[1]
     coarse = (hist.shape[2] - fine) // 2
     for t in prange(threads):
         count = n_events[t]
+        buffer = scratch[t]
         for i in range(t, rows, threads):
             q = first_row + i
-            q_group, q_floor = group[q], floor[q]
-            for j in range(max(0, class_stop[q] - first_column), columns):
-                value = block[i, j]
-                z = first_column + j
-                if value < low:
-                    index = max(0, min(coarse - 1, int((value - bottom) * below_scale)))
-                elif value < high:
-                    index = coarse + min(fine - 1, int((value - low) * fine_scale))
-                else:
-                    index = coarse + fine + min(coarse - 1, int((value - high) * above_scale))
-                    tail[t, min(tail.shape[1] - 1, int((value - high) * tail_scale))] += 1
-                hist[t, q_group, index] += 1
-                hist[t, group[z], index] += 1
+            q_code, q_fold, q_floor = codes[q], folds[q], floor[q]
+            start = max(0, class_stop[q] - first_column)
+            _bins(block[i], start, numbers, coarse, fine, buffer)
+            q_hist = hist[t, q_code]
+            for j in range(start, columns):
+                index = buffer[j]
+                q_hist[index] += 1
+                hist[t, codes[first_column + j], index] += 1
+            chosen = _select(block[i], start, first_column, min(low, q_floor), floor, buffer)
+            for k in range(chosen):
+                value = block[i, buffer[k]]
+                z = first_column + buffer[k]
+                if value >= low:
+                    index = fold_bins
+                    if value < high:
+                        index = min(fold_bins - 1, int((value - low) * fold_scale))
+                    else:
+                        tail[t, min(tail_bins - 1, int((value - high) * tail_scale))] += 1
+                    fold_hist[t, q_code, q_fold, index] += 1
+                    fold_hist[t, codes[z], folds[z], index] += 1
                 if value >= q_floor:
                     count = _rank(
                         value,

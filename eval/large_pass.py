@@ -14,13 +14,14 @@ import torch
 from tqdm import tqdm
 
 from eval import kernels
-from eval.binning import TAIL, Bins, choose_bins, sample_scores
+from eval.binning import FOLD_BINS, TAIL, Bins, choose_bins, sample_scores
 from eval.geometry import Geometry
 from eval.pairs import BinnedNegatives, Pairs, Positives, max_ranks, negative_counts
 from eval.positives import ClassPositives, class_positives
 from eval.prepare import FOLDS, Prepared
 from eval.recheck import rank_rows, settle_near_ties
 
+ATTEMPTS = 3  # at placing the bins; the second always lands but for rounding
 EVENTS = 2**20  # near ties that each thread can keep
 ROWS, COLUMNS = 1024, 4096
 
@@ -28,18 +29,32 @@ ROWS, COLUMNS = 1024, 4096
 class _Counters:
     """What the compiled loop writes: a copy for each thread, summed at the end."""
 
-    def __init__(self, threads: int, images: Prepared, bins: Bins, positives: int) -> None:
+    def __init__(self, threads: int, images: Prepared, bins: Bins, positives: int, columns: int):
         n = len(images.codes)
         # A bin of a class holds at most its images times all others.
         wide = int(images.sizes.max()) * n >= 2**31
         kind = np.int64 if wide else np.int32
-        self.hist = np.zeros((threads, FOLDS * len(images.classes), bins.count), dtype=kind)
+        classes = len(images.classes)
+        self.hist = np.zeros((threads, classes, bins.count), dtype=kind)
+        self.fold_hist = np.zeros((threads, classes, FOLDS, FOLD_BINS + 1), dtype=kind)
+        self.scratch = np.empty((threads, columns + 1), dtype=np.int32)
         self.tail = np.zeros((threads, TAIL), dtype=np.int64)
         self.above = np.zeros((threads, positives + 1), dtype=np.int32)
         self.events = np.empty((threads, EVENTS, 2), dtype=np.int32)
         self.values = np.empty((threads, EVENTS), dtype=np.float32)
         self.n_events = np.zeros(threads, dtype=np.int64)
         self.lost = np.zeros((threads, n), dtype=np.bool_)
+
+    def negatives(self, bins: Bins) -> BinnedNegatives:
+        """The histograms of all threads together."""
+        return BinnedNegatives(
+            bins.edges,
+            self.hist.sum(0, dtype=np.int64),
+            bins.fold_edges,
+            self.fold_hist.sum(0, dtype=np.int64),
+            bins.tail_edges,
+            self.tail.sum(0),
+        )
 
     def kept_events(self) -> tuple[np.ndarray, np.ndarray]:
         """(E, 2) query and negative of the near ties, and (E,) their float32 scores."""
@@ -69,6 +84,7 @@ def large_pass(
         block: rows and columns of a block.
     """
     threads = kernels.thread_count(threads)
+    counts = negative_counts(images.codes, images.folds, images.sizes)
     left, right = (v.float().contiguous() for v in geometry.vectors(images.embeddings))
     before = numba.get_num_threads(), torch.get_num_threads()
     numba.set_num_threads(threads)
@@ -79,19 +95,24 @@ def large_pass(
         sample = sample_scores(left, right, images, relevant)
         bins = choose_bins(sample, images, geometry, far_range, memory_mb, threads)
         stop, floor = _relevant(positives, sample.cutoff)
-        counters = _Counters(threads, images, bins, len(positives.scores))
-        _count(left, right, images, positives, stop, floor, bins, counters, block, progress)
+        for _ in range(ATTEMPTS):
+            counters = _Counters(threads, images, bins, len(positives.scores), block[1])
+            _count(left, right, images, positives, stop, floor, bins, counters, block, progress)
+            negatives = counters.negatives(bins)
+            better = bins.around(negatives, counts, far_range)
+            if better is None:
+                break
+            # The sample misjudged the range: count again with bins where it really lies.
+            bins = better
         rank = _ranks(positives, stop, relevant, counters.above.sum(0))
         settle_near_ties(rank, *counters.kept_events(), stop, positives, images, geometry)
         rank_rows(rank, np.flatnonzero(counters.lost.any(0)), positives, images, geometry)
     finally:
         numba.set_num_threads(before[0])
         torch.set_num_threads(before[1])
-    counts = negative_counts(images.codes, images.folds, images.sizes)
-    hist = counters.hist.sum(0, dtype=np.int64).reshape(len(images.classes), FOLDS, -1)
     return Pairs(
         Positives(positives.scores, positives.query, positives.other, rank),
-        BinnedNegatives(bins.edges, hist, bins.tail_edges, counters.tail.sum(0)),
+        negatives,
         counts,
         int(counts.sum()) // 2,
     )
@@ -112,7 +133,7 @@ def _relevant(positives: ClassPositives, cutoff: np.ndarray) -> tuple[np.ndarray
 def _count(left, right, images, positives, stop, floor, bins, counters, block, progress) -> None:
     n = len(images.codes)
     class_stop = images.starts[1:][images.codes]
-    group = FOLDS * images.codes + images.folds
+    codes = images.codes.astype(np.int32)
     rows, columns = block
     buffer = torch.empty(rows * columns, dtype=torch.float32)
     total = n * (n + 1) // 2
@@ -130,12 +151,15 @@ def _count(left, right, images, positives, stop, floor, bins, counters, block, p
                     i,
                     j,
                     class_stop,
-                    group,
+                    codes,
+                    images.folds,
                     positives.start,
                     stop,
                     positives.scores,
                     floor,
+                    counters.scratch,
                     counters.hist,
+                    counters.fold_hist,
                     counters.tail,
                     counters.above,
                     counters.events,

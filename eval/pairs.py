@@ -12,10 +12,14 @@ from eval.prepare import FOLDS
 
 
 class Negatives(Protocol):
-    """The cross-class pairs, seen from each fold of each class."""
+    """The cross-class pairs, seen from each class."""
 
     def within(self, scores: np.ndarray) -> np.ndarray:
-        """(C, F, T): pairs of each fold of each class with a score of at least ``scores`` (T,)."""
+        """(C, T): pairs of each class with a score of at least ``scores`` (T,)."""
+        ...
+
+    def within_by_fold(self, scores: np.ndarray) -> np.ndarray:
+        """(C, F, T): the same by the fold of the class's end; within the calibration range."""
         ...
 
     def kth_largest(self, k: int) -> float:
@@ -86,6 +90,9 @@ class SortedNegatives:
         self._n_classes = n_classes
 
     def within(self, scores: np.ndarray) -> np.ndarray:
+        return self.within_by_fold(scores).sum(1)
+
+    def within_by_fold(self, scores: np.ndarray) -> np.ndarray:
         counts = [len(s) - np.searchsorted(s, scores, side="left") for s in self._by_group]
         return np.array(counts, dtype=np.float64).reshape(self._n_classes, FOLDS, -1)
 
@@ -103,27 +110,23 @@ class BinnedNegatives:
 
     Args:
         edges: (B + 1,) ascending score edges.
-        counts: (C, F, B) pairs of each fold of each class.
-        tail_edges, tail: finer bins of all pairs near the top, (E + 1,) and (E,).
+        counts: (C, B) pairs of each class.
+        fold_edges, fold_counts: (E + 1,) and (C, F, E): coarser, from the range upwards.
+        tail_edges, tail: (E' + 1,) and (E',): all pairs near the top, in very fine bins.
     """
 
-    def __init__(
-        self, edges: np.ndarray, counts: np.ndarray, tail_edges: np.ndarray, tail: np.ndarray
-    ) -> None:
-        self._edges, self._tail_edges = edges, tail_edges
-        # Pairs at or above each edge.
-        self._above = np.zeros((*counts.shape[:2], len(edges)), dtype=np.int64)
-        np.cumsum(counts[..., ::-1], axis=-1, out=self._above[..., 1:])
-        self._above = self._above[..., ::-1]
-        self._above_all = self._above.sum((0, 1)) / 2
-        self._tail_above = np.append(np.cumsum(tail[::-1])[::-1], 0)
+    def __init__(self, edges, counts, fold_edges, fold_counts, tail_edges, tail) -> None:
+        self._edges, self._fold_edges, self._tail_edges = edges, fold_edges, tail_edges
+        self._above = _above_edges(counts)
+        self._fold_above = _above_edges(fold_counts)
+        self._above_all = self._above.sum(0) / 2
+        self._tail_above = _above_edges(tail)
 
     def within(self, scores: np.ndarray) -> np.ndarray:
-        bins = np.clip(np.searchsorted(self._edges, scores, "right") - 1, 0, len(self._edges) - 2)
-        low, high = self._edges[bins], self._edges[bins + 1]
-        share = np.clip((high - scores) / (high - low), 0, 1)
-        upper = self._above[..., bins + 1]
-        return upper + share * (self._above[..., bins] - upper)
+        return _interpolate(self._edges, self._above, scores)
+
+    def within_by_fold(self, scores: np.ndarray) -> np.ndarray:
+        return _interpolate(self._fold_edges, self._fold_above, scores)
 
     def kth_largest(self, k: int) -> float:
         if k <= self._tail_above[0]:
@@ -131,7 +134,22 @@ class BinnedNegatives:
         return _invert(self._edges, self._above_all, k)
 
     def histogram(self, edges: np.ndarray) -> np.ndarray:
-        return -np.diff(self.within(edges).sum((0, 1)) / 2)
+        return -np.diff(self.within(edges).sum(0) / 2)
+
+
+def _above_edges(counts: np.ndarray) -> np.ndarray:
+    """(..., B) pairs in bins -> (..., B + 1) pairs at or above each edge."""
+    above = np.zeros((*counts.shape[:-1], counts.shape[-1] + 1), dtype=np.int64)
+    np.cumsum(counts[..., ::-1], axis=-1, out=above[..., 1:])
+    return above[..., ::-1]
+
+
+def _interpolate(edges: np.ndarray, above: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(..., B + 1) pairs above edges -> (..., T) pairs above scores."""
+    bins = np.clip(np.searchsorted(edges, scores, "right") - 1, 0, len(edges) - 2)
+    share = np.clip((edges[bins + 1] - scores) / (edges[bins + 1] - edges[bins]), 0, 1)
+    upper = above[..., bins + 1]
+    return upper + share * (above[..., bins] - upper)
 
 
 def _invert(edges: np.ndarray, above: np.ndarray, k: int) -> float:

@@ -113,6 +113,7 @@ class TrainConfig(Section):
     clip_value: float | None = Field(None, gt=0)
     clip_norm: float | None = Field(None, gt=0)
     chunk_size: int | None = Field(None, ge=1, description="two-pass gradients in such chunks")
+    chunk_batch_statistics: bool = Field(False, description="accept BatchNorm that sees chunks")
     amp: Literal["off", "bf16", "fp16", "auto"] = "off"
     threads: int | None = Field(None, ge=1, description="CPU threads; fixed for bit-equal reruns")
     deterministic: bool = True

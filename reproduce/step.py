@@ -7,6 +7,7 @@ from torch import nn
 
 from common.errors import UserError
 from reproduce.config import TrainConfig
+from reproduce.two_pass import two_pass_backward
 
 
 class TrainingStep:
@@ -49,6 +50,16 @@ class TrainingStep:
             return self.model(images)
 
     def _backward(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        if self.settings.chunk_size is not None:
+            return two_pass_backward(
+                self.model,
+                self.embed,
+                lambda embeddings: self.loss(embeddings, labels),
+                images,
+                self.settings.chunk_size,
+                scale=self.scaler.scale,
+                batch_statistics=self.settings.chunk_batch_statistics,
+            )
         value = self.loss(self.embed(images), labels)
         self.scaler.scale(value).backward()
         return value.detach()

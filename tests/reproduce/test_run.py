@@ -144,6 +144,18 @@ def test_a_run_stopped_and_resumed_ends_as_if_undisturbed(name, tmp_path, monkey
     assert not folder_of(run, where).checkpoint.exists()
 
 
+def test_chunks_with_batch_norm_are_refused_by_name(tmp_path):
+    with pytest.raises(UserError, match=r"train\.chunk_size"):
+        execute(config(**{"train.chunk_size": 8}), runtime(tmp_path))
+
+
+def test_chunks_give_the_same_training_as_one_pass(tmp_path):
+    options = {"model.options": {"width": 4, "norm": "group"}}
+    whole = execute(config(**options), runtime(tmp_path))
+    chunked = execute(config(**options, **{"train.chunk_size": 8}), runtime(tmp_path))
+    assert chunked["metrics"]["opis"] == pytest.approx(whole["metrics"]["opis"], rel=1e-3)
+
+
 def test_a_loss_that_is_not_finite_stops_the_run_by_name(tmp_path):
     run = config(**{"train.learning_rate": 1e30, "train.schedule": {"name": "constant"}})
     with pytest.raises(UserError, match=r"(not finite|NaN)"):
