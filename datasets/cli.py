@@ -11,8 +11,9 @@ import yaml
 
 import datasets
 from common.errors import UserError
+from datasets import glyphs
 from datasets import prepare as preparing
-from datasets.catalogue import Entry, entries, entry
+from datasets.catalogue import Counts, Entry, entries, entry
 from datasets.merged import DOMAINS
 from datasets.verify import counts_of, verify
 
@@ -33,10 +34,13 @@ def main(arguments: list[str]) -> int:
     facts = entry(options.name)
     if options.name != "glyphs" and options.root is None:
         raise UserError(f"{options.name} needs --root, the folder in which your data sets lie")
+    chosen = _options(options.option)
     if options.command == "prepare":
         for part in _parts(facts):
-            preparing.prepare(part, options.root, options.resize, options.skip_broken)
-    _verify(facts, options)
+            own = chosen.get("parts", {}).get(part.name, {}) if facts.name == "merged" else chosen
+            stand_in = part.name == "inaturalist" and own.get("split") == "stand-in"
+            preparing.prepare(part, options.root, options.resize, options.skip_broken, stand_in)
+    _verify(facts, options, chosen)
     print("verified")
     return 0
 
@@ -100,10 +104,15 @@ def _list(root: Path | None) -> None:
 
 
 def _counts(facts: Entry) -> str:
-    counts = facts.counts
-    if facts.name == "glyphs":
-        counts = counts_of(datasets.load("glyphs").index)
-    return f"{counts} (train/test)" if counts else facts.counted
+    if facts.name != "glyphs":
+        return f"{facts.counts} (train/test)" if facts.counts else facts.counted
+    domains = glyphs.read_manifest(glyphs.FOLDER)["counts"].values()
+    numbers = [
+        sum(domain[split][what] for domain in domains)
+        for what in ("images", "classes")
+        for split in ("train", "test")
+    ]
+    return f"{Counts(*numbers)} (train/test)"
 
 
 def _found(facts: Entry, root: Path) -> str:
@@ -123,8 +132,7 @@ def _found(facts: Entry, root: Path) -> str:
     return f"no{copies}; run `{PROGRAM} prepare {facts.name} --root {root}`"
 
 
-def _verify(facts: Entry, options: argparse.Namespace) -> None:
-    chosen = _options(options.option)
+def _verify(facts: Entry, options: argparse.Namespace, chosen: dict) -> None:
     if facts.name == "glyphs":
         # Opening them compares checksum and counts with the manifest.
         print(f"glyphs: {counts_of(datasets.load('glyphs', **chosen).index)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from common.atomic import write_text
+from common.atomic import write_bytes, write_text
 from common.errors import UserError
 from datasets.catalogue import Download, Entry
 from datasets.download import check_md5, fetch
@@ -25,6 +25,7 @@ def prepare(
     root: Path,
     resize: int | None = None,
     skip_broken: bool = False,
+    stand_in: bool = False,
     say: Callable[[str], None] = print,
     pause: float = 1.0,
 ) -> None:
@@ -40,26 +41,27 @@ def prepare(
         resize: also make the copy ``root/NAME-<resize>`` with this shorter side, in pixels; of
             iNaturalist this is all that is stored.
         skip_broken: leave missing and damaged images out of that copy.
+        stand_in: iNaturalist will be used without its published split.
         say: is told what happens.
         pause: seconds before a failed request is repeated; grows.
 
     Raises:
         UserError: something cannot be had, is damaged, or cannot be written; says what to do.
     """
-    layout: Layout = import_module(f"datasets.{entry.name}").LAYOUT
-    if resize is not None and resize < 1:
-        raise UserError(f"--resize is {resize}; give a number of pixels")
-    if resize is not None:
-        found = find(layout, root, resize)
-        if found:
-            say(f"{entry.name} is at {found}")
-            return
-    streamed = resize is not None and any(item.file == STREAMED for item in entry.downloads)
-    if streamed and find(layout, root) is None:
-        _prepare_streamed(entry, root, resize, say, pause)
+    module = import_module(f"datasets.{entry.name}")
+    layout: Layout = module.STAND_IN if stand_in else module.LAYOUT
+    if resize is None:
+        _prepare_archives(entry, layout, root, say, pause)
         return
-    _prepare_archives(entry, layout, root, say, pause)
-    if resize is not None:
+    if resize < 1:
+        raise UserError(f"--resize is {resize}; give a number of pixels")
+    found = find(layout, root, resize)
+    if found and not _begun(entry, root / f"{entry.name}-{resize}"):
+        say(f"{entry.name} is at {found}")
+    elif any(item.file == STREAMED for item in entry.downloads) and not find(layout, root):
+        _prepare_streamed(entry, root, resize, say, pause)
+    else:
+        _prepare_archives(entry, layout, root, say, pause)
         _resize(entry, layout, root, resize, skip_broken, say)
 
 
@@ -74,8 +76,7 @@ def _prepare_archives(
 ) -> None:
     folder = root / entry.name
     found = find(layout, root)
-    begun = any(_mark(folder, item).is_file() for item in entry.downloads)
-    if found and not begun:
+    if found and not _begun(entry, folder):
         say(f"{entry.name} is at {found}")
         return
     for item in entry.alternatives:
@@ -130,9 +131,14 @@ def _install(path: Path, item: Download, folder: Path, say: Callable[[str], None
         say(f"unpacking {path}")
         unpack(path, folder / item.unpack_to)
     elif path.parent != folder:
-        write_text(folder / item.file, "")
-        (folder / item.file).write_bytes(path.read_bytes())
+        write_bytes(folder / item.file, path.read_bytes())
     write_text(mark, "")
+
+
+def _begun(entry: Entry, folder: Path) -> bool:
+    """Whether this program unpacked something there, and may have more to do."""
+    items = (*entry.downloads, *entry.alternatives)
+    return any(_mark(folder, item).is_file() for item in items)
 
 
 def _mark(folder: Path, item: Download) -> Path:

@@ -67,9 +67,8 @@ def test_the_kaggle_layout(tmp_path):
 
 def test_half_a_data_set_says_which_half_is_missing(tmp_path):
     make_cars_half(tmp_path, "train", CLASSES)
-    with pytest.raises(
-        UserError, match=r"cars_test with cars_test_annos_withlabels\.mat is missing .* halves=train"
-    ):
+    message = r"cars_test with cars_test_annos_withlabels\.mat is missing .* halves=train"
+    with pytest.raises(UserError, match=message):
         datasets.load("cars", tmp_path)
     source = datasets.load("cars", tmp_path, halves="train")
     assert len(source.index) == 8
