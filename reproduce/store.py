@@ -84,7 +84,7 @@ class RunFolder:
 
     def finish(self, record: dict[str, Any]) -> None:
         """Marks the run as finished; the checkpoint is no longer needed."""
-        text = json.dumps(record, indent=1, sort_keys=True, allow_nan=True)
+        text = json.dumps(record, indent=1)
         write_text(self._record, text + "\n")
         self.checkpoint.unlink(missing_ok=True)
 

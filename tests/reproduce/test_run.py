@@ -150,7 +150,7 @@ def test_chunks_with_batch_norm_are_refused_by_name(tmp_path):
 
 
 def test_chunks_give_the_same_training_as_one_pass(tmp_path):
-    options = {"model.options": {"width": 4, "norm": "group"}}
+    options = {"model.options": {"width": 8, "norm": "group"}}
     whole = execute(config(**options), runtime(tmp_path))
     chunked = execute(config(**options, **{"train.chunk_size": 8}), runtime(tmp_path))
     assert chunked["metrics"]["opis"] == pytest.approx(whole["metrics"]["opis"], rel=1e-3)
