@@ -37,15 +37,17 @@ _QUIET_BELOW = 2000
 
 
 def location(folder: Path) -> Path:
-    """Where caches and written splits of a data folder go: ``.index`` in it.
+    """Where caches and written splits of a data folder go: ``.index/NAME`` beside the folder.
 
-    The environment variable ``TCM_INDEX_CACHE`` names another place, for data on a read-only disk.
+    Not in it: torchvision's ImageFolder, for one, takes every folder inside for a class. The
+    environment variable ``TCM_INDEX_CACHE`` names another place, for data on a read-only disk.
     """
+    folder = folder.resolve()
     place = os.environ.get(VARIABLE)
     if not place:
-        return folder / FOLDER
-    mark = hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-    return Path(place) / f"{folder.resolve().name}-{mark}"
+        return folder.parent / FOLDER / folder.name
+    mark = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    return Path(place) / f"{folder.name}-{mark}"
 
 
 def cached_table(

@@ -4,6 +4,7 @@ import pytest
 
 import datasets
 from common.errors import UserError
+from datasets.index_cache import location
 from tests.datasets.trees import link_images, write
 
 ROWS = "path,label\na/1.png,ant\na/2.png,ant\nb 1/\u00e9.png,bee\nb 1/2.png,bee\n"
@@ -27,7 +28,7 @@ def test_path_and_label(listed):
     assert list(table["label"]) == ["ant", "ant", "bee", "bee"]
     assert set(table["domain"]) == {"csv"}
     assert set(table["split"]) == {"train", "test"}
-    assert (listed.parent / ".index/mine/split-0.5-seed0.csv").is_file()
+    assert (location(listed.parent) / "mine/split-0.5-seed0.csv").is_file()
     assert source.read("b 1/\u00e9.png").size == (16, 16)
 
 

@@ -5,6 +5,7 @@ import pytest
 import datasets
 from common.errors import UserError
 from datasets import digiface
+from datasets.index_cache import location
 from tests.datasets.trees import make_digiface
 
 
@@ -22,7 +23,7 @@ def test_people_are_split_and_the_split_is_written_down(tmp_path, people, archiv
     test = set(table.loc[table["split"] == "test", "label"])
     assert len(test) == 3
     assert digiface.check(source.index) == []
-    (written,) = (folder / ".index").rglob("split-0.1-seed0.csv")
+    (written,) = location(folder).rglob("split-0.1-seed0.csv")
     rows = [line.split(",") for line in written.read_text().splitlines()[1:]]
     assert {label for label, split in rows if split == "test"} == test
     assert "23 training and 3 test classes drawn by seed 0" in source.index.notes[0]

@@ -1,11 +1,14 @@
 """Anyone's class folders, and zip files of them."""
 
+import shutil
 import zipfile
 
 import pytest
+from torchvision.datasets import ImageFolder
 
 import datasets
 from common.errors import UserError
+from datasets.index_cache import location
 from tests.datasets.trees import encode, link_images, picture, write
 
 KEYS = [f"{c}/{i}.png" for c in ("ant", "bee", "cat \u732b", "dog") for i in range(3)]
@@ -15,6 +18,7 @@ KEYS = [f"{c}/{i}.png" for c in ("ant", "bee", "cat \u732b", "dog") for i in ran
 def tree(tmp_path):
     folder = tmp_path / "my data"
     link_images(folder, KEYS)
+    shutil.rmtree(folder / ".templates")
     return folder
 
 
@@ -23,7 +27,7 @@ def test_folders_are_classes_and_the_split_is_written_down(tree):
     table = source.index.table
     assert source.index.classes == ("ant", "bee", "cat \u732b", "dog")
     assert table["split"].value_counts().to_dict() == {"train": 6, "test": 6}
-    written = tree / ".index/split-0.5-seed0.csv"
+    written = location(tree) / "split-0.5-seed0.csv"
     assert written.read_text(encoding="utf-8").startswith("class,split\nant,")
     assert source.read("cat \u732b/1.png").size == (16, 16)
     # What was written is what counts from now on.
@@ -63,7 +67,7 @@ def test_a_split_made_for_other_classes(tree):
     link_images(tree, ["emu/1.png"])
     with pytest.raises(UserError, match=r"other classes \(1 differ, e\.g\. 'emu'\); delete it"):
         datasets.load(f"folder:{tree}")
-    write(tree / ".index/split-0.5-seed0.csv", "class,split\nant,maybe\n")
+    write(location(tree) / "split-0.5-seed0.csv", "class,split\nant,maybe\n")
     with pytest.raises(UserError, match="split 'maybe' is neither train nor test"):
         datasets.load(f"folder:{tree}")
 
@@ -76,7 +80,7 @@ def test_given_splits(tmp_path):
         ("a", "train"),
         ("b", "train"),
     ]
-    assert not list((tmp_path / ".index").glob("split*"))
+    assert not list(location(tmp_path).glob("split*"))
     link_images(tmp_path, ["test/a/2.png"])
     with pytest.raises(UserError, match="class 'a' is in training and in testing"):
         datasets.load(f"folder:{tmp_path}")
@@ -106,6 +110,11 @@ def test_added_and_changed_files_are_seen(tree):
     second = datasets.load(f"folder:{tree}").index
     assert len(second) == 13
     assert second.fingerprint != first
+
+
+def test_nothing_is_left_in_the_folder_that_other_programs_would_take_for_a_class(tree):
+    datasets.load(f"folder:{tree}")
+    assert ImageFolder(tree).classes == ["ant", "bee", "cat \u732b", "dog"]
 
 
 def test_a_folder_that_is_linked_to_itself(tree):

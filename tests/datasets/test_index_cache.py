@@ -16,6 +16,7 @@ from tests.datasets.trees import encode, link_images, picture, write
 
 @pytest.fixture
 def folder(tmp_path):
+    tmp_path = tmp_path / "data"
     for number in range(4):
         write(tmp_path / f"{number}.png", encode(picture(number), "PNG"))
     write(tmp_path / "list.txt", "0.png\n1.png\n2.png\n3.png\n")
@@ -133,7 +134,7 @@ def test_a_full_disk_is_a_warning_not_an_end(folder, monkeypatch):
 def test_the_variable_names_another_place(folder, tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "caches"))
     table(folder)
-    assert not (folder / ".index").exists()
+    assert not (folder.parent / index_cache.FOLDER).exists()
     assert [path.name for path in (tmp_path / "caches").rglob("*.parquet")] == ["set.parquet"]
 
 
@@ -162,4 +163,4 @@ def test_processes_that_build_at_once_agree(tmp_path):
     assert one == two == three
     assert len(np.unique(one)) == 8
     assert len(table(tmp_path)) == 500
-    assert not [name for name in os.listdir(tmp_path / ".index") if name.startswith(".tmp-")]
+    assert not [name for name in os.listdir(location(tmp_path)) if name.startswith(".tmp-")]
