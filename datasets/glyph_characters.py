@@ -17,7 +17,7 @@ _DOTTED = frozenset("ij")
 # One shape in two scripts, or as good as one; the other one stays. Found by asking for each picture
 # which class has the nearest picture in another typeface, and by eye.
 _TWINS = frozenset(
-    "УЎĸρ"  # y, K, P
+    "УЎĸρр"  # y, K, P, P
     "リヘベペぺ"  # り, へ, べ
     "ㄑㄡㄈㄖㄒㄚㄝㄏㄨㄙㄘ"  # く, ヌ, ㄷ, 日, T, Y, せ, 厂, X, ム, ち
     "ㅁㅇㅡㅣ"  # ロ, O, 一, I

@@ -59,9 +59,10 @@ def load(root: Path | None = None, domain: str | None = None, folder: Path = FOL
         )
     index = Index("glyphs", table, digest)
     if domain is not None:
-        part = index.subset(domain=domain)
+        part = index.subset(domain=domain).table
         images = images[(table["domain"] == domain).to_numpy()]
-        index = part
+        # Of this domain alone: a letter more or less leaves the runs on kanji as they are.
+        index = Index("glyphs", part, content_digest(part, images))
     return ArraySource(index, images, tuple(manifest["mean"]), tuple(manifest["std"]))
 
 
