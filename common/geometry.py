@@ -9,7 +9,7 @@ NORM_EPSILON = 1e-12
 
 
 def normalise(embeddings: torch.Tensor) -> torch.Tensor:
-    """L2-normalises rows, shape (N, D) -> (N, D). A zero row stays zero (its s to all others is 0)."""
+    """L2-normalises rows, (N, D) -> (N, D). A zero row stays zero: its s to all others is 0."""
     return functional.normalize(embeddings, dim=-1, eps=NORM_EPSILON)
 
 
