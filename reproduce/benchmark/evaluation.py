@@ -1,6 +1,6 @@
 """All metrics of ``eval.evaluate`` against the bare matrix product and peers for one metric.
 
-    python -m reproduce.benchmark.evaluation [--images 20000] [--dimensions 512] [--peers]
+    python -m reproduce.benchmark.evaluation [--images 20000] [--no-peers]
 
 Everything runs in this process, on the same threads, each thing in turn in every round; medians and
 ratios are printed. The bare product is N x N in the blocks of the large pass, its results dropped.
@@ -33,7 +33,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--dimensions", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--peers", action="store_true", help="faiss and pytorch-metric-learning")
+    parser.add_argument("--peers", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args(argv)
     torch.set_num_threads(options.threads)
     faiss.omp_set_num_threads(options.threads)
