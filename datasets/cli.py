@@ -175,9 +175,10 @@ def _verify_one(facts: Entry, options: argparse.Namespace, chosen: dict) -> None
     for problem in problems:
         print(f"  problem: {problem}")
     if problems:
+        resize = "" if options.resize is None else f" --resize {options.resize}"
         raise UserError(
-            f"{facts.name} is not verified: {problems[0]}; delete {source.folder} (or mend it) and "
-            f"run `{PROGRAM} prepare {facts.name} --root {options.root}`"
+            f"{facts.name} is not verified: {problems[0]}; mend it, or delete {source.folder} and "
+            f"run `{PROGRAM} prepare {facts.name} --root {options.root}{resize}`"
         )
 
 

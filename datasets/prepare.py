@@ -98,7 +98,7 @@ def _fetch_and_install(
 ) -> None:
     folder = root / entry.name
     for item in items:
-        if _mark(target, item).is_file():
+        if _is_installed(item, target):
             continue
         path = _brought(item, root, folder)
         try:
@@ -124,15 +124,15 @@ def _brought(item: Download, root: Path, folder: Path) -> Path | None:
 
 
 def _install(path: Path, item: Download, folder: Path, say: Callable[[str], None]) -> None:
-    mark = _mark(folder, item)
-    if mark.is_file():
+    if _is_installed(item, folder):
         return
+    names = [item.file]
     if item.unpack_to is not None:
-        say(f"unpacking {path}")
-        unpack(path, folder / item.unpack_to)
+        say(f"unpacking {path}, which may be deleted afterwards")
+        names = unpack(path, folder / item.unpack_to)
     elif path.parent != folder:
         write_bytes(folder / item.file, path.read_bytes())
-    write_text(mark, "")
+    write_text(_mark(folder, item), "".join(f"{name}\n" for name in names))
 
 
 def _begun(entry: Entry, folder: Path) -> bool:
@@ -142,8 +142,17 @@ def _begun(entry: Entry, folder: Path) -> bool:
 
 
 def _mark(folder: Path, item: Download) -> Path:
-    """An empty file that says: this one is unpacked. Archives may then be deleted."""
+    """The file that lists what came out of an archive."""
     return folder / f".unpacked-{item.file}"
+
+
+def _is_installed(item: Download, folder: Path) -> bool:
+    """Whether the archive was unpacked there, and nobody has deleted what came out since."""
+    mark = _mark(folder, item)
+    if not mark.is_file():
+        return False
+    place = folder / (item.unpack_to or ".")
+    return all((place / name).exists() for name in mark.read_text(encoding="utf-8").splitlines())
 
 
 def _prepare_streamed(

@@ -168,6 +168,11 @@ def test_cub_from_nothing_to_verified(run, tmp_path, monkeypatch):
     code, out, _ = run("verify", "cub", "--root", root, "--skip-broken")
     assert code == 0
     assert "left out in training (--skip-broken): 3 images are missing" in out
+    # What the message advises helps: the archive is still there.
+    shutil.rmtree(root / "cub/CUB_200_2011")
+    code, out, err = run("prepare", "cub", "--root", root)
+    assert code == 0, err
+    assert out.endswith("verified\n")
 
 
 def test_cars_when_every_server_is_gone(run, tmp_path, monkeypatch):
