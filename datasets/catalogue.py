@@ -22,6 +22,7 @@ class Download:
         md5: hexadecimal; None where none is publicly known.
         unpack_to: folder for the archive's content below the data set's own; None: a plain file.
         manual: how a person gets it, said when every mirror failed.
+        provides: names of what comes out; fetched for a tree that is there, but lacks all of them.
         optional: the data set can be used without it, with a declared stand-in.
     """
 
@@ -30,6 +31,7 @@ class Download:
     md5: str | None = None
     unpack_to: str | None = None
     manual: str = ""
+    provides: tuple[str, ...] = ()
     optional: bool = False
 
 
@@ -131,6 +133,7 @@ def _entry(name: str, facts: dict) -> Entry:
 
 def _download(facts: dict, base: str | None) -> Download:
     fields = {**facts, "urls": tuple(facts.get("urls", ()))}
+    fields["provides"] = tuple(facts.get("provides", ()))
     if base is not None and not fields["urls"]:
         fields["urls"] = (base + facts["file"],)
     return Download(**fields)

@@ -62,7 +62,8 @@ def prepare(
         _prepare_streamed(entry, root, resize, say, pause)
     else:
         _prepare_archives(entry, layout, root, say, pause)
-        _resize(entry, layout, root, resize, skip_broken, say)
+        if not found:
+            _resize(entry, layout, root, resize, skip_broken, say)
 
 
 def find(layout: Layout, root: Path, resized: int | None = None) -> Path | None:
@@ -78,6 +79,7 @@ def _prepare_archives(
     found = find(layout, root)
     if found and not _begun(entry, folder):
         say(f"{entry.name} is at {found}")
+        _complete(entry, layout, root, found, say, pause)
         return
     for item in entry.alternatives:
         path = _brought(item, root, folder)
@@ -86,6 +88,20 @@ def _prepare_archives(
     if entry.alternatives and find(layout, root):
         return
     _fetch_and_install(entry, entry.downloads, root, folder, say, pause)
+
+
+def _complete(
+    entry: Entry, layout: Layout, root: Path, found: Path, say: Callable[[str], None], pause: float
+) -> None:
+    """Fetches the small annotation archives that a tree brought by a person lacks."""
+    items = [item for item in entry.downloads if item.provides]
+    missing = [item for item in items if not any((found / n).exists() for n in item.provides)]
+    if not missing:
+        return
+    try:
+        layout.list_images(found)
+    except UserError:
+        _fetch_and_install(entry, missing, root, found, say, pause)
 
 
 def _fetch_and_install(

@@ -275,6 +275,21 @@ def test_inaturalist_streams_by_and_has_a_declared_stand_in(run, tmp_path, monke
     ).size == (8, 8)
 
 
+def test_a_tree_of_inaturalist_that_lacks_its_split_gets_it(run, tmp_path, monkeypatch):
+    root = tmp_path / "root"
+    made = make_inaturalist(root / "inaturalist", [2, 3], [4])
+    data = archive(tmp_path / "splits.zip", made, "Inat_dataset_splits")
+    shutil.rmtree(made / "Inat_dataset_splits")
+    with serve(splits=Flaky(data)) as base:
+        item = {"file": "splits.zip", "urls": [f"{base}/splits"], "unpack_to": "."}
+        item |= {"manual": "ask", "provides": ["Inat_dataset_splits"], "optional": True}
+        changes = {"counts": [5, 4, 2, 1], "downloads": [item]}
+        use_manifest(monkeypatch, tmp_path, inaturalist=changes)
+        code, out, err = run("prepare", "inaturalist", "--root", root)
+    assert code == 0, err
+    assert out.endswith("verified\n")
+
+
 def test_digiface_goes_on_after_a_break(run, tmp_path, monkeypatch):
     root = tmp_path / "root"
     made = make_digiface(tmp_path / "made", 10, 16)
