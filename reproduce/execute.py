@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -33,15 +34,23 @@ def load_source(config: RunConfig, runtime: Runtime) -> datasets.Source:
     return datasets.load(config.data.name, runtime.data_root, **config.data.options)
 
 
-def run_key(config: RunConfig, source: datasets.Source, runtime: Runtime) -> RunKey:
-    """What decides the run, hashed without training."""
-    modules = [
+def code_modules(config: RunConfig) -> tuple[str, ...]:
+    """Where the code that decides the run begins: the loop, the data set's module, the loss's."""
+    # ``merged/cub``, ``folder:PATH``: the registry knows the part before the mark.
+    data_set = re.split("[/:]", config.data.name)[0]
+    return (
         "reproduce.execute",
-        datasets.REGISTRY[config.data.name].split(":")[0],
+        datasets.REGISTRY[data_set].split(":")[0],
         losses.module_of(config.loss.name),
-    ]
-    device_type = runtime.torch_device().type
-    return RunKey(config, source.index.fingerprint, code_hash(modules), device_type)
+    )
+
+
+def run_key(
+    config: RunConfig, source: datasets.Source, runtime: Runtime, code: str | None = None
+) -> RunKey:
+    """What decides the run, hashed without training; ``code`` is its code hash, if known."""
+    code = code or code_hash(code_modules(config))
+    return RunKey(config, source.index.fingerprint, code, runtime.torch_device().type)
 
 
 def execute(

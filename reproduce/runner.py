@@ -10,8 +10,10 @@ from typing import Any
 from tqdm import tqdm
 
 from common.errors import UserError
-from reproduce.execute import execute
+from reproduce.code_hash import code_hash
+from reproduce.execute import code_modules, execute, load_source, run_key
 from reproduce.runtime import Runtime
+from reproduce.store import RunFolder
 from reproduce.table import Planned
 
 
@@ -25,7 +27,7 @@ def run_all(
     Raises:
         UserError: at least one run failed; names each with its reason, once the others are done.
     """
-    records: dict[int, dict[str, Any]] = {}
+    records = {} if force else _finished(runs, runtime)
     failures: list[str] = []
 
     def keep(number: int, outcome: Any) -> None:
@@ -36,8 +38,11 @@ def run_all(
             if runtime.progress:
                 tqdm.write(_line(runs[number], outcome))
 
-    if jobs <= 1 or len(runs) <= 1:
-        for number, run in enumerate(runs):
+    for number, record in sorted(records.items()):
+        keep(number, record)
+    missing = {number: run for number, run in enumerate(runs) if number not in records}
+    if jobs <= 1 or len(missing) <= 1:
+        for number, run in missing.items():
             keep(number, _attempt(run, runtime, force))
     else:
         # Spawned, not forked: a forked child may hang on locks of the parent's thread pools.
@@ -45,13 +50,31 @@ def run_all(
         with ProcessPoolExecutor(jobs, mp_context=context) as pool:
             futures = {
                 pool.submit(_attempt, run, runtime, force): number
-                for number, run in enumerate(runs)
+                for number, run in missing.items()
             }
             for future in as_completed(futures):
                 keep(futures[future], future.result())
     if failures:
         raise UserError(f"{len(failures)} of {len(runs)} runs failed: " + " | ".join(failures))
     return [records[number] for number in range(len(runs))]
+
+
+def _finished(runs: list[Planned], runtime: Runtime) -> dict[int, dict[str, Any]]:
+    """Records of the runs that are there already; data and code are read once for all of them."""
+    sources: dict[str, Any] = {}
+    codes: dict[tuple[str, ...], str] = {}
+    records = {}
+    for number, run in enumerate(runs):
+        data, modules = run.config.data.model_dump_json(), code_modules(run.config)
+        if data not in sources:
+            sources[data] = load_source(run.config, runtime)
+        if modules not in codes:
+            codes[modules] = code_hash(modules)
+        key = run_key(run.config, sources[data], runtime, codes[modules])
+        record = RunFolder(key, runtime.runs).record()
+        if record is not None:
+            records[number] = {**record, "reused": True}
+    return records
 
 
 def default_jobs(runs: list[Planned]) -> int:
