@@ -146,6 +146,24 @@ def test_one_class_only_has_a_positive_term_only():
     assert value == TCMLoss(lambda_minus=0)(x, labels)
 
 
+def test_no_class_twice_has_a_negative_term_only():
+    x = torch.tensor([[1.0, 0], [0.8, 0.6], [0, 1]], dtype=torch.float64, requires_grad=True)
+    # Similarities 0.8, 0.6 and 0: two of three pairs lie above 0.5, by 0.3 and 0.1.
+    loss = TCMLoss(lambda_minus=3)
+    value, gradient = value_and_gradient(loss, x, torch.tensor([4, 2, 9]))
+    assert float(value) == pytest.approx(3 * (0.3 + 0.1) / 2)
+    assert gradient.abs().max() > 0
+    stats = {name: float(number) for name, number in loss.last_stats.items()}
+    assert stats == pytest.approx(
+        {
+            "positive_active": 0,
+            "negative_active": 2 / 3,
+            "positive_violation": 0,
+            "negative_violation": 0.2,
+        }
+    )
+
+
 def test_duplicates_across_classes_are_pushed_at_full_strength():
     x = torch.ones(4, 3, dtype=torch.float64, requires_grad=True)
     loss = TCMLoss()
