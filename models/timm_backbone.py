@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from common.errors import UserError
+from models.hub import check_hub, weights_missing
 from models.input_settings import InputSettings
 from models.pinned import PINNED
 from models.weights import RANDOM, Origin, load_file_into
@@ -53,7 +54,10 @@ class TimmBackbone(nn.Module):
         if config.fixed_input_size:
             options.setdefault("img_size", image_size)
         options |= {"num_classes": 0, "in_chans": in_channels}
-        self.network = _create(tag, options, download=pretrained is True and weights is None)
+        download = pretrained is True and weights is None
+        if download:
+            check_hub(tag, config)
+        self.network = _create(tag, options, download=download)
         if weights is not None:
             self.origin = load_file_into(self.network, weights)
         elif pretrained == "wheel":
@@ -100,8 +104,4 @@ def _create(tag: str, options: dict[str, Any], *, download: bool) -> nn.Module:
     except Exception as error:  # the hub client raises many kinds without a network
         if not download:
             raise
-        reason = str(error).splitlines()[0][:100]
-        raise UserError(
-            f"the weights of {tag} could not be had ({reason}): fetch them elsewhere and pass "
-            "--weights FILE, or set model.options.pretrained=random"
-        ) from None
+        raise weights_missing(tag, error) from None

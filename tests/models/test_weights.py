@@ -92,6 +92,18 @@ def test_files_that_are_no_weights(tmp_path: Path, content: str, suffix: str) ->
     assert not target.exists()
 
 
+@pytest.mark.parametrize("share", [0.0005, 0.3, 0.999])
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+def test_truncated_files_are_named(state, tmp_path: Path, suffix: str, share: float) -> None:
+    path = tmp_path / f"w{suffix}"
+    (torch.save if suffix == ".pth" else save_file)(state, path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(UserError, match=re.escape(f"{path}: cannot be read as weights")) as caught:
+        build(path)
+    assert "\n" not in str(caught.value)
+
+
 def test_glyph_networks_take_files_too(tmp_path: Path) -> None:
     first = models.build("glyph_cnn", 4, in_channels=1, image_size=32, width=4)
     torch.save(first.backbone.state_dict(), tmp_path / "g.pth")
