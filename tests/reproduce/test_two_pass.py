@@ -85,8 +85,14 @@ def test_random_numbers_of_the_loss_are_not_drawn_again() -> None:
 
     torch.manual_seed(5)
     two_pass_backward(model, model, noisy, images, 7)
+    after = torch.rand(3)
     two_pass_backward(model, model, noisy, images, 7)
     assert seen[0] != seen[1]
+    # The generator stands where one pass over the same chunks and the loss would have left it.
+    torch.manual_seed(5)
+    noisy(torch.cat([model(chunk) for chunk in images.split(7)]))
+    assert seen[2] == seen[0]
+    assert torch.equal(torch.rand(3), after)
 
 
 def test_training_batch_norm_is_refused_with_its_name() -> None:
