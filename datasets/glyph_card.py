@@ -46,11 +46,11 @@ Columns besides the usual ones: `character`, `typeface`, and `family`, the kind 
 
 The ink of each character is cropped, scaled until its longer side fills the picture but for a
 margin of 2 pixels, and centred: size and position carry no information. Left out are characters
-that a font lacks or draws blank or as its fallback box. With the cosine similarity of pictures as
+that a font lacks or draws blank or as its fallback box, and one of each two characters that are
+known to share a shape but for size (small letters of the form of their capitals, hiragana and
+katakana he, the kanji of strength and katakana ka). With the cosine similarity of pictures as
 vectors:
 
-- characters known to share a shape but for size are not considered (small letters of the form of
-  their capitals, hiragana and katakana he, the kanji of strength and katakana ka);
 - two characters that exceed {lookalike} in {share:.0%} or more of the typefaces they share are not
   two classes; the later one is dropped (Greek and Latin A);
 - a picture that exceeds {same} with another class's, in whatever typeface, is dropped;
