@@ -4,24 +4,25 @@
 
 Exit code 0 when everything could be judged, whatever the verdicts (``--strict``: 1 unless all
 claims that were run are reproduced); 2 when results or the reference are missing, broken or stale.
+A row that other code made than today's is a warning: a changed comment changes the code's hash.
 """
 
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.check")
 
 import argparse
+import sys
 from pathlib import Path
 
-import pandas as pd
-
-from common.errors import UserError, run_cli
+from common.errors import run_cli
 from reproduce import compare, reference, results
-from reproduce.judge import Judged, judge
-from reproduce.tables import TABLES
+from reproduce.judge import Judged, judge_all
+from reproduce.read_all import read_all
 
 REMINDER = (
     "n counts pairs of runs that share split, initial weights and batch order: the intervals cover "
-    "training randomness, not the choice of classes."
+    "training randomness, not the choice of classes. Second column: after Holm's correction over "
+    "the claims that were tested."
 )
 
 
@@ -35,52 +36,37 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="exit 1 unless all is reproduced")
     options = parser.parse_args(argv)
 
-    frames = read_frames(options.scale, options.results)
-    judged = [
-        judge(claim, frames, known) for known in [reference.claims()] for claim in known.claims
-    ]
-    print(f"Claims at {options.scale} scale ({reference.claims().paper.arxiv}):")
+    found = read_all(options.scale, options.results)
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    known = reference.claims()
+    judged = judge_all(known, found.frames)
+    print(f"Claims at {options.scale} scale ({known.paper.arxiv}):")
     for item in judged:
-        print(_line(item))
+        print(_lines(item))
     print(REMINDER)
     if options.scale == "paper":
         print("\nNumbers:")
-        for line in compare.lines(frames, reference.values()):
+        for line in compare.lines(found.frames, reference.values()):
             print(line)
-    run = [item for item in judged if item.parts]
+    run = [item for item in judged if item.findings]
     if options.strict and not all(item.verdict == "reproduced" for item in run):
         return 1
     return 0
 
 
-def read_frames(scale: str, root: Path) -> dict[str, pd.DataFrame]:
-    """All results of a scale that are there, each checked against its table's rows and seeds.
-
-    Raises:
-        UserError: no results at all, or one that is broken, incomplete or of another configuration.
-    """
-    frames = {}
-    for table in TABLES.values():
-        path = results.csv_path(table.name, scale, root)
-        if path.exists():
-            frames[table.name] = results.read(path)
-            compare.require_complete(frames[table.name], table, scale, path)
-    if not frames:
-        raise UserError(f"no results under {root / scale}: run python -m reproduce.table2 first")
-    return frames
-
-
-def _line(item: Judged) -> str:
-    text = f"  {item.claim.id:>2}. {item.verdict.upper():<22} {item.claim.text}"
-    for part, effect, scale, unit in item.parts:
-        below = "; smaller than the noise floor" if part in item.below_floor else ""
-        text += (
-            f"\n      {part.metric}, {part.other} - {part.base}: as claimed "
-            f"{scale * effect.mean:+.3f} [{scale * effect.low:+.3f}, {scale * effect.high:+.3f}]"
-            f"{unit}, counts from {scale * effect.smallest:.3f}, n={effect.pairs}: "
-            f"{effect.verdict}{below}"
-        )
-    return text + (f"\n      note: {item.claim.caveat}" if item.claim.caveat else "")
+def _lines(item: Judged) -> str:
+    columns = f"{item.verdict.upper():<22} {item.corrected.upper():<22}"
+    lines = [f"  {item.claim.id:>2}. {columns} {item.claim.text}"]
+    if item.reason:
+        lines.append(f"not run: {item.reason}")
+    for one in item.findings:
+        below = "; smaller than the noise floor" if one.below_floor else ""
+        lines.append(f"{one.what}: {one.measured}, n={one.n}: {one.verdict}{below}")
+    lines += item.remarks
+    if item.claim.caveat:
+        lines.append(f"note: {item.claim.caveat}")
+    return "\n      ".join(lines)
 
 
 if __name__ == "__main__":

@@ -1,46 +1,16 @@
-"""Our numbers against the paper's, and whether a results table has all that its script promises."""
+"""Our numbers against the paper's."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from pathlib import Path
 
 import pandas as pd
-
-from common.errors import UserError
-from reproduce.store import SCHEMA_VERSION, config_hash
-from reproduce.table import Table, plan
 
 # A value matches within half a point of accuracy, a tenth of OPIS, or two standard deviations.
 ACCURACY_TOLERANCE = 0.005
 OPIS_TOLERANCE = 0.10
 DEVIATIONS = 2
-
-
-def require_complete(frame: pd.DataFrame, table: Table, scale: str, path: Path) -> None:
-    """Every planned row and seed is there and was made by the configuration of today.
-
-    More seeds than planned are welcome.
-
-    Raises:
-        UserError: a row is missing, or its configuration hash or schema version is another.
-    """
-    found = {
-        (row["row"], row["dataset"], row["backbone"], row["seed"]): row
-        for row in frame.to_dict("records")
-    }
-    for run in plan(table, scale):
-        key = run.key_columns(table.name)
-        name = f"row {key['row']!r} on {key['dataset']} with seed {key['seed']}"
-        row = found.get((key["row"], key["dataset"], key["backbone"], key["seed"]))
-        again = f"rerun python -m reproduce.{table.name} --scale {scale}"
-        if row is None:
-            raise UserError(f"{path}: {name} is missing; {again}")
-        if row["config_hash"] != config_hash(run.config):
-            raise UserError(f"{path}: {name} is stale, made with another configuration; {again}")
-        if row["schema_version"] != SCHEMA_VERSION:
-            raise UserError(f"{path}: {name} has another schema version; {again}")
 
 
 def lines(frames: dict[str, pd.DataFrame], paper: pd.DataFrame) -> Iterator[str]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
 
 import pandas as pd
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import ValidationError
 
 from common.errors import UserError
-from reproduce.config import Section
+from reproduce.claims import Claims
 
 FOLDER = Path(__file__).parent / "paper"
 VALUE_COLUMNS = (
@@ -24,50 +23,6 @@ VALUE_COLUMNS = (
     "confidence",
     "note",
 )
-
-
-class Part(Section):
-    """One comparison of a claim: ``other`` against ``base`` in one metric of one table."""
-
-    table: str
-    base: str
-    other: str
-    metric: str
-    direction: Literal["up", "down"]
-    smallest: float | None = Field(None, ge=0, description="absolute, in the metric's own unit")
-    smallest_relative: float | None = Field(None, ge=0, description="share of the base's mean")
-    where: dict[str, str] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _one_smallest(self) -> Part:
-        if (self.smallest is None) == (self.smallest_relative is None):
-            raise ValueError("give either smallest or smallest_relative")
-        return self
-
-
-class Claim(Section):
-    """A sentence of the paper, and the comparisons that must all hold for it."""
-
-    id: int
-    text: str
-    source: str
-    caveat: str = ""
-    parts: Annotated[tuple[Part, ...], Field(min_length=1, strict=False)]
-
-
-class Paper(Section):
-    """Which version the numbers and claims are of."""
-
-    arxiv: str
-    venue: str
-
-
-class Claims(Section):
-    """The whole claims file."""
-
-    paper: Paper
-    confidence: float = Field(gt=0, lt=1)
-    claims: Annotated[tuple[Claim, ...], Field(min_length=1, strict=False)]
 
 
 def claims(path: Path | None = None) -> Claims:

@@ -8,10 +8,7 @@ what a fresh process needs beyond its inputs (on CUDA: what the allocator report
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +19,7 @@ import torch
 
 from common.atomic import write_text
 from common.errors import UserError, run_cli
+from reproduce.benchmark import peak
 from reproduce.benchmark.loss_cases import CASES, Step
 
 MATRIX_BYTES = 4 * 4000 * 4000
@@ -129,35 +127,9 @@ def _peak_here(name: str, count: int, device: str) -> int:
     step = CASES[name](device, count=count)
     # A tiny batch first: thread pools and libraries that the step loads are not its memory.
     CASES[name](device, count=16)()
-    if device == "cuda":
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        step()
-        return torch.cuda.max_memory_allocated() - before
-    before = _reset_peak()
+    before = peak.reset(torch.device(device))
     step()
-    return max(0, _peak_resident_bytes() - before)
-
-
-def _reset_peak() -> int:
-    """Forgets the peak so far, that of loading the libraries; bytes resident now."""
-    # Where this is not allowed the earlier peak counts too, and the result is too large at worst.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5")
-    status = Path("/proc/self/statm")
-    if status.exists():
-        return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return _peak_resident_bytes()
-
-
-def _peak_resident_bytes() -> int:
-    """This process's peak. Not ru_maxrss on Linux: there a child starts with its parent's peak."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return 1024 * int(fields["VmHWM"].split()[0])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
+    return max(0, peak.peak_bytes(torch.device(device)) - before)
 
 
 def _case_and_count(text: str) -> tuple[str, int]:

@@ -14,7 +14,7 @@ def record(run: Planned, **metrics: float) -> dict:
     scores = {"recall_at_1": 0.9, "opis": 2e-4, "opis_floor": 1e-5} | metrics
     columns = dict.fromkeys(results.PROVENANCE, 1) | {
         "config_hash": config_hash(run.config),
-        "run_hash": f"{run.row.name}-{run.config.seed}",
+        "run_hash": f"{run.row.name}-{run.config.model.backbone}-{run.config.seed}",
         "schema_version": SCHEMA_VERSION,
         "selection": "last",
         "commit": "0123456789abcdef",

@@ -1,0 +1,49 @@
+"""How far apart accurate rows lie in consistency: the paper's Fig. 3 as a count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from reproduce.aggregate import over_seeds
+from reproduce.claims import Spread
+
+
+def pooled(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """The runs of all tables, each run once: two tables may share a row under two names."""
+    return pd.concat(list(frames), ignore_index=True).drop_duplicates("run_hash")
+
+
+def points(
+    frames: Iterable[pd.DataFrame], dataset: str, backbone: str, metric: str
+) -> pd.DataFrame:
+    """One line per row on a data set: mean R@1 and ``metric`` over its seeds."""
+    runs = pooled(frame for frame in frames if "run_hash" in frame)
+    here = runs[(runs["dataset"] == dataset) & (runs["backbone"] == backbone)]
+    return over_seeds(here, ["recall_at_1", metric])
+
+
+def accurate(rows: pd.DataFrame, part: Spread) -> pd.DataFrame:
+    """Those within ``part.within`` of the best R@1."""
+    return rows[rows["recall_at_1"] >= rows["recall_at_1"].max() - part.within]
+
+
+def claims(rows: pd.DataFrame, part: Spread) -> Iterator[tuple[str, str, bool]]:
+    """(what, measured, whether it holds) of the two things that a :class:`Spread` says."""
+    near = accurate(rows, part)
+    least, most = (near.iloc[pick(near[part.metric])] for pick in (np.argmin, np.argmax))
+    ratio = float(most[part.metric] / least[part.metric])
+    yield (
+        f"largest over smallest {part.metric} within {100 * part.within:g} points of the best R@1",
+        f"{ratio:.2f} ({most['row']} over {least['row']}, {len(near)} rows), "
+        f"claimed at least {part.ratio:g}",
+        ratio >= part.ratio,
+    )
+    best = near.iloc[int(np.argmax(near["recall_at_1"]))]
+    yield (
+        f"the best R@1 does not have the lowest {part.metric}",
+        f"best R@1: {best['row']}; lowest {part.metric}: {least['row']}",
+        bool(best[part.metric] > least[part.metric]),
+    )

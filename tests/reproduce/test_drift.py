@@ -1,0 +1,149 @@
+"""Results that were edited or have drifted from the code and data of today are caught by name."""
+
+import functools
+
+import pandas as pd
+import pytest
+
+from common.errors import UserError, run_cli
+from reproduce import check, results, time_results
+from reproduce.code_hash import code_hash
+from reproduce.drift import require_same_data
+from reproduce.execute import code_modules, load_source
+from reproduce.runtime import Runtime
+from reproduce.seal import seal
+from reproduce.store import HASH_LENGTH, RunKey
+from reproduce.table import plan
+from reproduce.table2 import TABLE
+from tests.reproduce import frames
+
+
+def true_table() -> pd.DataFrame:
+    """Table 2 with the hashes that today's code, data and configuration really give."""
+    return _true_table().copy()
+
+
+@functools.cache
+def _true_table() -> pd.DataFrame:
+    frame = frames.frame(TABLE, "demo", lambda row, seed: {})
+    runs = plan(TABLE, "demo")
+    data = load_source(runs[0].config, Runtime()).index.fingerprint
+    codes = {modules: code_hash(modules) for modules in {code_modules(r.config) for r in runs}}
+    keys = [RunKey(run.config, data, codes[code_modules(run.config)], "cpu") for run in runs]
+    frame["code_hash"] = [key.code_hash[:HASH_LENGTH] for key in keys]
+    frame["run_hash"] = [key.run_hash for key in keys]
+    frame["data_checksum"] = data[:HASH_LENGTH]
+    return frame
+
+
+def run(tmp_path, frame) -> int:
+    results.write(frame, results.csv_path("table2", "demo", tmp_path))
+    return run_cli(check.main, ["--results", str(tmp_path)])
+
+
+def with_cell(column, value):
+    frame = true_table().astype({column: object})
+    frame.loc[1, column] = value
+    return frame
+
+
+def test_an_untouched_table_of_today_is_taken_without_a_word(tmp_path, capsys):
+    assert run(tmp_path, true_table()) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("run_hash", "0" * 16, "has run hash 0000000000000000, which is not that of its"),
+        ("config_hash", "0" * 16, "is stale, made with another configuration"),
+        ("code_hash", "0" * 16, "has code hash 0000000000000000, unlike the other runs"),
+        ("schema_version", 99, "has another schema version"),
+        ("data_checksum", "0" * 16, "has data checksum 0000000000000000, but row 'ProxyAnchor'"),
+        ("row", "ProxyAnker", "'ProxyAnker'.* is not among the table's rows"),
+        ("seed", 5, "'ProxyAnchor.TCM'.* with seed 0 is missing"),
+    ],
+)
+def test_an_edited_cell_is_caught_by_name(tmp_path, capsys, column, value, message):
+    assert run(tmp_path, with_cell(column, value)) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "table2.csv" in error or column == "data_checksum"
+    assert pd.Series([error]).str.contains(message).all(), error
+
+
+def test_a_row_copied_to_another_seed_is_caught(tmp_path, capsys):
+    frame = true_table()
+    frame.loc[frame["seed"] == 1, "run_hash"] = frame.loc[frame["seed"] == 0, "run_hash"].to_numpy()
+    assert run(tmp_path, frame) == 2
+    assert "run hash" in capsys.readouterr().err
+
+
+def test_other_code_is_a_warning_with_the_rows(tmp_path, capsys):
+    assert run(tmp_path, true_table().assign(code_hash="0" * 16, run_hash=range(18))) == 0
+    error = capsys.readouterr().err
+    assert error.startswith("warning: ")
+    assert (
+        "made by other code than today's: ProxyAnchor on glyphs/kanji (glyph_cnn), seeds" in error
+    )
+    assert "RS@K+TCM" in error
+
+
+def test_a_number_edited_after_the_page_was_made_is_caught(tmp_path, capsys):
+    assert run(tmp_path, true_table()) == 0
+    path = results.csv_path("table2", "demo", tmp_path)
+    path.with_suffix(".md").write_text(f"A page. {seal(path)}\n")
+    assert run(tmp_path, true_table()) == 0
+    capsys.readouterr()
+    assert run(tmp_path, with_cell("opis", 1.9e-4)) == 2
+    assert "was changed after table2.md was made from it" in capsys.readouterr().err
+
+
+def test_one_data_set_has_one_checksum_in_all_tables():
+    one, other = true_table(), true_table().assign(data_checksum="1" * 16)
+    require_same_data({"a": one, "b": one})
+    with pytest.raises(UserError, match=r"b: row 'ProxyAnchor'.* of a has"):
+        require_same_data({"a": one, "b": other})
+
+
+def step_times() -> pd.DataFrame:
+    lines = [
+        {
+            **dict.fromkeys(time_results.COLUMNS, "x"),
+            **dict.fromkeys(time_results.MEASURED, 10.0),
+            "row": row,
+            "batch_size": batch,
+            "repeat": repeat,
+        }
+        for row in "AB"
+        for batch in (64, 128)
+        for repeat in range(3)
+    ]
+    return pd.DataFrame(lines)
+
+
+def change(column, value):
+    return lambda frame: frame.assign(
+        **{column: [value if i == 4 else old for i, old in enumerate(frame[column])]}
+    )
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda frame: frame.drop(index=4), "repeat of row 'A' at batch 128 is missing"),
+        (lambda frame: pd.concat([frame, frame.iloc[4:5]]), "'A' at batch 128, repeat 1 is there"),
+        (change("tcm_ms", float("nan")), "repeat 1 has tcm_ms=nan"),
+        (change("base_ms", -1.0), "repeat 1 has base_ms=-1"),
+        (change("base_peak_mb", "much"), "repeat 1 has base_peak_mb=much"),
+        (lambda frame: frame.drop(columns="device"), "column device is missing"),
+        (lambda frame: frame.iloc[:0], "has no rows"),
+    ],
+)
+def test_damaged_step_times_are_caught_by_name(tmp_path, edit, message):
+    path = tmp_path / "time_complexity.csv"
+    time_results.write(step_times(), path)
+    assert len(time_results.read(path)) == 12
+    edit(step_times()).to_csv(path, index=False)
+    with pytest.raises(UserError, match=message):
+        time_results.read(path)
