@@ -14,6 +14,7 @@ from PIL import Image
 
 from common.errors import UserError
 from datasets import cars, cub, inaturalist, sop
+from datasets.equalise import equalise as equalise_split
 from datasets.files import MEAN, STD, FileOptions, FileSource
 from datasets.index import Index
 
@@ -51,11 +52,8 @@ def load(
     """Opens the data sets under ``root`` as one.
 
     Training images are all of each data set's own. Testing is equalised (paper, the merged set:
-    equally many test instances per class in all domains), by this rule: every test class keeps
-    exactly k images, a test class with fewer is left out. k is the smallest, over the domains, of
-    the (lower) median number of images in a test class, at least 2: so every domain keeps half of
-    its test classes or more. The k images are those with the smallest SHA-256 digests of
-    ``seed/key``: the choice depends on nothing else. What was left out is in the index's notes.
+    equally many test instances per class in all domains): every test class keeps exactly k images,
+    by the rule of :func:`datasets.equalise.equalise`.
 
     Args:
         root: where all the data sets lie; see :func:`datasets.files.locate`.
@@ -84,7 +82,7 @@ def load(
     sources = {name: LOADERS[name](root, **options, **parts.get(name, {})) for name in domains}
     index = merge({name: source.index for name, source in sources.items()})
     if equalise:
-        index = equalise_test(index, k, seed)
+        index = equalise_split(index, k, seed)
     if domain is not None:
         index = index.subset(domain=domain)
     return MergedSource(index, sources)
@@ -106,36 +104,3 @@ def merge(indices: Mapping[str, Index]) -> Index:
     shared = [name for name in tables[0] if all(name in table for table in tables)]
     table = pd.concat([table[shared] for table in tables], ignore_index=True)
     return Index("merged", table, digest.hexdigest(), tuple(notes))
-
-
-def equalise_test(index: Index, k: int | None = None, seed: int = 0) -> Index:
-    """Keeps exactly k images of each test class; see :func:`load` for the rule.
-
-    Raises:
-        UserError: no test class of some domain has k images.
-    """
-    table = index.table
-    test = table[table["split"] == "test"]
-    sizes = test.groupby(["domain", "label"], sort=True).size()
-    medians = sizes.groupby("domain").quantile(0.5, interpolation="lower")
-    chosen = max(2, int(medians.min())) if k is None else k
-    kept = sizes[sizes >= chosen]
-    bare = sorted(set(medians.index) - set(kept.index.get_level_values("domain")))
-    if bare:
-        raise UserError(
-            f"merged: no test class of {bare[0]} has {chosen} images; lower test_images_per_class"
-        )
-    digests = [hashlib.sha256(f"{seed}/{key}".encode()).hexdigest() for key in test["key"]]
-    order = test.assign(digest=digests).sort_values("digest")
-    rank = order.groupby("label").cumcount()
-    labels = set(kept.index.get_level_values("label"))
-    chosen_rows = order.index[(rank < chosen) & order["label"].isin(labels)]
-    keep = (table["split"] == "train").to_numpy(copy=True)
-    keep[chosen_rows] = True
-    left_out = len(sizes) - len(kept)
-    note = (
-        f"testing on {chosen} images of each class, {left_out:,} of {len(sizes):,} test classes "
-        f"with fewer left out, images chosen by seed {seed}"
-    )
-    fingerprint = hashlib.sha256(f"{index.fingerprint} {note}".encode()).hexdigest()
-    return Index(index.name, table[keep], fingerprint, (*index.notes, note))

@@ -1,7 +1,14 @@
-"""A training run's whole state in one file, written whole: any interruption can be resumed."""
+"""A training run's whole state in one file, written whole: any interruption can be resumed.
+
+The last good state stays beside the new one (``checkpoint.previous.pt``): a file that a disk
+damaged later is noticed by its checksum, said, and the previous one is taken up.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import os
 import random
 import signal
 import threading
@@ -13,48 +20,103 @@ import torch
 
 from common.atomic import atomic_path
 from common.errors import UserError
+from reproduce.store import RunKey
+
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SHOWN = 12
 
 
-def save(path: Path, run_hash: str, parts: dict[str, Any], progress: dict[str, Any]) -> None:
-    """Writes the state of ``parts`` (objects with ``state_dict``), the random states and progress.
+class Checkpoint:
+    """The state of one run on disk.
 
     Args:
-        progress: plain numbers and lists, for instance the next step and the history so far.
+        paths: of the newest state and of the one before it.
+        key: of the run; states of others are refused.
+
+    Attributes:
+        remarks: sentences about damaged files that :meth:`restore` passed over.
     """
-    state = {
-        "run_hash": run_hash,
-        "parts": {name: part.state_dict() for name, part in parts.items()},
-        "random": _random_states(),
-        "progress": progress,
-    }
-    with atomic_path(path) as temporary:
-        torch.save(state, temporary)
 
+    def __init__(self, paths: tuple[Path, Path], key: RunKey) -> None:
+        self.path, self.previous = paths
+        self.key = key
+        self.remarks: list[str] = []
 
-def restore(path: Path, run_hash: str, parts: dict[str, Any]) -> dict[str, Any] | None:
-    """Loads what :func:`save` wrote into ``parts`` and returns ``progress``; None without a file.
+    def save(self, parts: dict[str, Any], progress: dict[str, Any]) -> None:
+        """Writes the state of ``parts`` (objects with ``state_dict``), random states and progress.
 
-    Code in the file is never executed (``weights_only``).
+        Args:
+            progress: plain numbers and lists, for instance the next step and the history so far.
+        """
+        state = {
+            "key": self.key.described(),
+            "parts": {name: part.state_dict() for name, part in parts.items()},
+            "random": _random_states(),
+            "progress": progress,
+        }
+        with atomic_path(self.path) as temporary:
+            torch.save(state, temporary)
+            with open(temporary, "rb+") as file:
+                digest = hashlib.file_digest(file, "sha256").digest()
+                file.write(digest)
+            if self.path.exists():
+                os.replace(self.path, self.previous)
 
-    Raises:
-        UserError: the file is damaged or belongs to another run.
-    """
-    if not path.exists():
+    def restore(self, parts: dict[str, Any]) -> dict[str, Any] | None:
+        """Loads the newest good state into ``parts`` and returns its progress; None without one.
+
+        Code in the file is never executed (``weights_only``).
+
+        Raises:
+            UserError: every file that is there is damaged, or the state belongs to another run.
+        """
+        found = [path for path in (self.path, self.previous) if path.exists()]
+        self.remarks = []
+        for path in found:
+            try:
+                state = _read(path)
+            except _DamagedError as error:
+                self.remarks.append(f"{path} is damaged ({error})")
+                continue
+            self._check_owner(state["key"], path)
+            for name, part in parts.items():
+                part.load_state_dict(state["parts"][name])
+            _set_random_states(state["random"])
+            if self.remarks:
+                self.remarks[-1] += f": going on from {path}"
+            return state["progress"]
+        if found:
+            raise UserError(
+                f"{'; '.join(self.remarks)}: delete {self.path.parent} and the run starts from "
+                "the beginning"
+            )
         return None
+
+    def _check_owner(self, theirs: dict[str, Any], path: Path) -> None:
+        ours = self.key.described()
+        names = [name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name)]
+        if names:
+            shown = [f"{n} ({theirs.get(n)} there, {ours.get(n)} here)" for n in names[:_SHOWN]]
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            raise UserError(
+                f"{path} belongs to another run, which differs in {', '.join(shown)}{more}: "
+                "delete or move it"
+            )
+
+
+class _DamagedError(Exception):
+    """A file that is no whole checkpoint; the message says why."""
+
+
+def _read(path: Path) -> dict[str, Any]:
+    content = path.read_bytes()
+    body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    if hashlib.sha256(body).digest() != digest:
+        raise _DamagedError("its checksum is wrong")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        owner = state["run_hash"]
-    except Exception as error:  # torch raises many kinds for a damaged file
-        first_line = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise UserError(
-            f"{path} is damaged ({first_line}): delete it and the run starts from the beginning"
-        ) from None
-    if owner != run_hash:
-        raise UserError(f"{path} belongs to run {owner}, not to {run_hash}: delete or move it")
-    for name, part in parts.items():
-        part.load_state_dict(state["parts"][name])
-    _set_random_states(state["random"])
-    return state["progress"]
+        return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds, e.g. for another version's format
+        raise _DamagedError((str(error) or type(error).__name__).splitlines()[0][:120]) from None
 
 
 def _random_states() -> dict[str, Any]:
@@ -74,7 +136,8 @@ def _set_random_states(states: dict[str, Any]) -> None:
     name, keys, position, has_gauss, cached = states["numpy"]
     np.random.set_state((name, keys.numpy().astype(np.uint32), position, has_gauss, cached))
     torch.set_rng_state(states["torch"])
-    if states["cuda"] and torch.cuda.is_available():
+    # Another number of GPUs than before has no state to take; each step seeds them anew anyway.
+    if len(states["cuda"]) == (torch.cuda.device_count() if torch.cuda.is_available() else 0):
         torch.cuda.set_rng_state_all(states["cuda"])
 
 
@@ -97,11 +160,6 @@ class StopSignal:
     def __exit__(self, *_: object) -> None:
         if self._previous is not None:
             signal.signal(signal.SIGTERM, self._previous)
-
-    def raise_if_requested(self, path: Path) -> None:
-        """Ends the run once its state is on disk."""
-        if self.requested:
-            raise StoppedError(f"stopped by SIGTERM; the same command goes on from {path}")
 
     def _request(self, *_: object) -> None:
         self.requested = True

@@ -9,12 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from common.errors import UserError
+from reproduce.sections import (
+    DataConfig,
+    EvalConfig,
+    LossConfig,
+    ModelConfig,
+    Section,
+    TrainConfig,
+)
 
 CONFIG_FOLDER = Path(__file__).parent / "configs"
 
@@ -28,112 +36,6 @@ _Loader.add_implicit_resolver(
 )
 
 
-class Section(BaseModel):
-    """Base of all sections: frozen, strictly typed, no unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class DataConfig(Section):
-    """Which images, and on which of them the run is judged."""
-
-    name: str
-    options: dict[str, Any] = Field(default_factory=dict)
-    image_size: int = Field(224, ge=8)
-    resize: int | None = Field(None, ge=8, description="short side before the centre crop")
-    crop_scale: tuple[float, float] = Field((0.08, 1.0), strict=False)
-    mean_std: Literal["source", "model"] = "model"
-    evaluate_on: Literal["test", "validation"] = "test"
-    validation_fraction: float = Field(0.0, ge=0, lt=1, description="of the training classes")
-    validation_seed: int = Field(0, ge=0)
-
-    @model_validator(mode="after")
-    def _validation_needs_classes(self) -> DataConfig:
-        if self.evaluate_on == "validation" and self.validation_fraction == 0:
-            raise ValueError("evaluate_on: validation needs validation_fraction > 0")
-        return self
-
-
-class ModelConfig(Section):
-    """A backbone by name and its embedding head; ``options`` go to ``models.build``."""
-
-    backbone: str
-    embedding_dim: int = Field(512, ge=2)
-    options: dict[str, Any] = Field(default_factory=dict)
-
-
-class TCMConfig(Section):
-    """The regulariser's settings (paper.md, Eq. 5)."""
-
-    lambda_plus: float = Field(1.0, ge=0)
-    lambda_minus: float = Field(1.0, ge=0)
-    margin_plus: float = Field(0.9, ge=-1, le=1)
-    margin_minus: float = Field(0.5, ge=-1, le=1)
-    indicator: bool = True
-
-
-class LossConfig(Section):
-    """A base loss by name, with or without TCM added to it."""
-
-    name: str
-    options: dict[str, Any] = Field(default_factory=dict)
-    tcm: TCMConfig | None = None
-    simix: bool = False
-
-
-class ScheduleConfig(Section):
-    """Learning rate over the run. Milestones and step sizes are in epochs."""
-
-    name: Literal["constant", "one_cycle", "cosine", "multi_step", "step", "polynomial"] = (
-        "constant"
-    )
-    milestones: tuple[int, ...] = Field((), strict=False)
-    step_size: int = Field(10, ge=1)
-    gamma: float = Field(0.1, gt=0, le=1)
-    power: float = Field(1.0, gt=0)
-    warm_up_fraction: float = Field(0.3, gt=0, lt=1, description="one_cycle: share that rises")
-
-
-class TrainConfig(Section):
-    """The training loop's settings; learning-rate scales multiply ``learning_rate``."""
-
-    epochs: int = Field(ge=0)
-    steps_per_epoch: int | None = Field(None, ge=1, description="default: training images / batch")
-    classes_per_batch: int = Field(ge=1)
-    images_per_class: int = Field(ge=1)
-    small_classes: Literal["repeat", "drop"] = "repeat"
-    optimiser: Literal["adam", "adamw", "sgd"] = "adamw"
-    learning_rate: float = Field(gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    momentum: float = Field(0.9, ge=0, lt=1)
-    head_lr_scale: float = Field(1.0, gt=0)
-    proxy_lr_scale: float = Field(1.0, gt=0)
-    head_only_epochs: int = Field(0, ge=0, description="epochs in which the backbone is frozen")
-    schedule: ScheduleConfig = ScheduleConfig()
-    clip_value: float | None = Field(None, gt=0)
-    clip_norm: float | None = Field(None, gt=0)
-    chunk_size: int | None = Field(None, ge=1, description="two-pass gradients in such chunks")
-    chunk_batch_statistics: bool = Field(False, description="accept BatchNorm that sees chunks")
-    amp: Literal["off", "bf16", "fp16", "auto"] = "off"
-    threads: int | None = Field(None, ge=1, description="CPU threads; fixed for bit-equal reruns")
-    deterministic: bool = True
-    checkpoint_minutes: float = Field(10.0, gt=0)
-    selection: Literal["last", "validation", "oracle"] = "last"
-    evaluate_every: int = Field(1, ge=1, description="epochs, where selection looks at scores")
-
-
-class EvalConfig(Section):
-    """The declared choices of evaluation (paper.md, rows marked "own")."""
-
-    ks: tuple[int, ...] = Field((1, 2, 4, 8), strict=False)
-    far_range: tuple[float, float] = Field((1e-2, 1e-1), strict=False)
-    epsilon: float = Field(0.1, gt=0, le=0.5)
-    c: float = Field(1.0, gt=0)
-    distance: Literal["euclidean", "cosine", "poincare"] = "euclidean"
-    grid_points: int = Field(1001, ge=1)
-    batch_size: int = Field(256, ge=1)
-
-
 class RunConfig(Section):
     """Everything that decides a run's outcome, and nothing else (no paths, workers or devices)."""
 
@@ -143,6 +45,18 @@ class RunConfig(Section):
     train: TrainConfig
     evaluation: EvalConfig = EvalConfig()
     seed: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _check(self) -> RunConfig:
+        if self.train.selection == "validation" and self.data.validation_fraction == 0:
+            raise ValueError("train.selection=validation needs data.validation_fraction above 0")
+        if self.evaluation.distance == "poincare":
+            options = self.model.options
+            if options.get("head") != "hyperbolic":
+                raise ValueError("evaluation.distance=poincare needs model.options.head=hyperbolic")
+            if options.get("curvature", 0.1) != self.evaluation.curvature:
+                raise ValueError("evaluation.curvature is not model.options.curvature")
+        return self
 
     def with_values(self, values: Mapping[str, Any]) -> RunConfig:
         """A validated copy with dotted keys replaced, for instance ``{"loss.tcm": {}}``."""

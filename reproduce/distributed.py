@@ -8,17 +8,20 @@ Rules that make W processes compute what one would:
   the gradient of one loss; DistributedDataParallel divides by W. Nothing is to be scaled by hand.
 - Parameters of the loss see the whole batch everywhere: their gradients are equal already, and
   averaged so that they stay equal to the last bit (:func:`average_gradients`).
-- Evaluation is cut into shards that differ by one row at most; no row is padded or seen twice.
+- Evaluation is cut into shards, see :mod:`reproduce.sharding`.
 
 All functions do nothing, or the plain thing, where there is one process.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 import torch.distributed.nn.functional as dist_functional
@@ -27,6 +30,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from common.errors import UserError
 from reproduce.two_pass import training_batch_norms
+
+PATIENCE = timedelta(hours=3)
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,8 @@ def from_environment() -> Processes:
     return Processes(rank, world_size, local_rank)
 
 
-def start(device_type: str) -> Processes:
-    """Joins the process group: NCCL for ``cuda`` (one GPU for each process), gloo for ``cpu``.
+def start(device: torch.device) -> Processes:
+    """Joins the process group: NCCL for CUDA (one GPU for each process), gloo for CPUs.
 
     Raises:
         UserError: as :func:`from_environment`, or more processes than GPUs on this machine.
@@ -73,14 +78,18 @@ def start(device_type: str) -> Processes:
     processes = from_environment()
     if processes.world_size == 1 or dist.is_initialized():
         return processes
-    if device_type == "cuda":
+    if device.type == "cuda":
+        if device.index is not None:
+            raise UserError(f"--device {device}: torchrun gives each process its GPU; use cuda")
         if processes.local_rank >= torch.cuda.device_count():
             raise UserError(
                 f"torchrun started process {processes.local_rank + 1} on a machine with "
                 f"{torch.cuda.device_count()} GPUs; lower --nproc-per-node"
             )
         torch.cuda.set_device(processes.local_rank)
-    dist.init_process_group("nccl" if device_type == "cuda" else "gloo")
+    # Rank 0 evaluates while the others wait: longer than the half hour of the default.
+    dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=PATIENCE)
+    atexit.register(stop)
     return processes
 
 
@@ -93,6 +102,11 @@ def stop() -> None:
 def world_size() -> int:
     """Processes in the group; 1 without one."""
     return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def current() -> Processes:
+    """This process in the group that :func:`start` joined; alone without one."""
+    return from_environment() if dist.is_initialized() else Processes()
 
 
 def wrap(network: nn.Module, *, parts_rest: bool = False, batch_statistics: bool = False):
@@ -163,6 +177,30 @@ def average_gradients(module: nn.Module) -> None:
                 parameter.grad /= world_size()
 
 
+def from_main(make: Callable[[], Any]) -> Any:
+    """What ``make()`` gives in rank 0, which alone calls it, in every process.
+
+    Only for plain values: they travel pickled.
+    """
+    if world_size() == 1:
+        return make()
+    box = [make() if current().is_main else None]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def require_equal(value: Any, what: str) -> None:
+    """Raises UserError in every process if ``value`` (plain) is not the same in all of them."""
+    if world_size() > 1:
+        found: list[Any] = [None] * world_size()
+        dist.all_gather_object(found, value)
+        if any(other != found[0] for other in found):
+            raise UserError(
+                f"{what} differs between the processes ({found[0]} and others): give all of them "
+                "the same code, data and run folder (on several machines: a shared one)"
+            )
+
+
 def any_process(flag: bool, device: torch.device) -> bool:
     """True everywhere if it is true anywhere: a signal to stop, a loss that is not finite."""
     if world_size() == 1:
@@ -176,40 +214,3 @@ def barrier() -> None:
     """Waits for all processes, e.g. until rank 0 has written a file that all will read."""
     if world_size() > 1:
         dist.barrier()
-
-
-def shard(rows: int, processes: Processes) -> range:
-    """The rows of 0 .. ``rows`` - 1 that this process embeds: a block, with no row in two blocks.
-
-    Sizes differ by one at most; with fewer rows than processes some are empty.
-    """
-    bounds = [rows * rank // processes.world_size for rank in range(processes.world_size + 1)]
-    return range(bounds[processes.rank], bounds[processes.rank + 1])
-
-
-def join_shards(block: np.ndarray, rows: int, device: torch.device) -> np.ndarray:
-    """The whole array (rows, ...) in every process, from each one's block of :func:`shard`.
-
-    Args:
-        block: (size of this process's shard, ...), of one dtype and row shape everywhere.
-        rows: of all shards together.
-        device: of this process; the exchange needs one block of memory for each process there.
-
-    Raises:
-        RuntimeError: the blocks do not add up to ``rows``.
-    """
-    joined = block
-    if world_size() > 1:
-        # A collective wants equal shapes: filled up for the way, cut to size on arrival.
-        counts = [len(shard(rows, Processes(rank, world_size()))) for rank in range(world_size())]
-        padded = torch.zeros((max(counts), *block.shape[1:]), device=device)
-        padded = padded.to(torch.from_numpy(block[:0]).dtype)
-        padded[: len(block)] = torch.from_numpy(block).to(device)
-        slices = [torch.empty_like(padded) for _ in counts]
-        dist.all_gather(slices, padded)
-        joined = np.concatenate(
-            [part[:count].cpu().numpy() for part, count in zip(slices, counts, strict=True)]
-        )
-    if len(joined) != rows:
-        raise RuntimeError(f"{len(joined)} rows were gathered, {rows} expected")
-    return joined

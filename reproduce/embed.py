@@ -1,4 +1,4 @@
-"""Embeddings of a whole index, in its order, each image once."""
+"""Embeddings of a whole index, in its order, each image once, by all processes together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 import torch
 
 import datasets
+from reproduce import distributed
 from reproduce.config import RunConfig
-from reproduce.inputs import Normalised, loader, transforms
+from reproduce.inputs import Normalised, batches_of, loader, transforms
 from reproduce.runtime import Runtime
+from reproduce.sharding import join_shards, shard
 
 
 @torch.no_grad()
@@ -21,19 +23,25 @@ def embed_index(
 ) -> np.ndarray:
     """Returns float32 embeddings (N, D), rows in the order of ``index.table``.
 
-    The network runs in evaluation mode and full precision; its mode is put back afterwards.
+    The network runs in evaluation mode and full precision; its mode is put back afterwards. Each
+    process embeds its shard, by the weights and statistics of rank 0; all get all rows.
     """
     device = runtime.torch_device()
     transform = transforms(source, config.data, model).test
     dataset = datasets.ImageDataset(source, index, transform)
-    batches = loader(dataset, runtime, device, batch_size=config.evaluation.batch_size)
+    mine = shard(len(index), distributed.current())
+    batches = loader(
+        dataset, runtime, device, sampler=mine, batch_size=config.evaluation.batch_size
+    )
     was_training = model.training
     model.eval()
-    rows = np.empty((len(index), config.model.embedding_dim), dtype=np.float32)
+    distributed.broadcast(model)
+    rows = np.empty((len(mine), config.model.embedding_dim), dtype=np.float32)
     seen = 0
-    for images, _, positions in batches:
-        rows[positions.numpy()] = model(images.to(device, non_blocking=True)).float().cpu().numpy()
+    for images, _, positions in batches_of(batches):
+        embeddings = model(images.to(device, non_blocking=True)).float().cpu().numpy()
+        rows[positions.numpy() - mine.start] = embeddings
         seen += len(positions)
     model.train(was_training)
-    assert seen == len(index), "every image is embedded exactly once"
-    return rows
+    assert seen == len(mine), "every image is embedded exactly once"
+    return join_shards(rows, len(index), device)

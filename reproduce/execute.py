@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
+import filelock
 import numpy as np
-import pandas as pd
 import torch
-from filelock import FileLock
-from safetensors.torch import save_file
 
 import datasets
 import losses
-from common.atomic import atomic_path
 from common.errors import UserError
+from datasets.equalise import equalise
 from eval import evaluate
-from reproduce import provenance
+from reproduce import distributed, provenance
 from reproduce.code_hash import code_hash
 from reproduce.config import RunConfig
 from reproduce.embed import embed_index
+from reproduce.outcome import save_outcome
 from reproduce.runtime import Runtime, prepare_process
 from reproduce.selection import Selection
-from reproduce.store import SCHEMA_VERSION, RunFolder, RunKey
+from reproduce.store import RunFolder, RunKey
 from reproduce.train import train
-
-TAR_AT = (1e-3,)
 
 
 def load_source(config: RunConfig, runtime: Runtime) -> datasets.Source:
-    """The run's data set, read and checked."""
-    return datasets.load(config.data.name, runtime.data_root, **config.data.options)
+    """The run's data set, read and checked.
+
+    Raises:
+        UserError: it is missing or broken, or is to skip broken images and has no image files.
+    """
+    options = dict(config.data.options)
+    if config.data.broken == "skip":
+        if _registered_name(config) == "glyphs":
+            raise UserError("glyphs has no image files to skip: set data.broken=error")
+        options["broken"] = "skip"
+    return datasets.load(config.data.name, runtime.data_root, **options)
+
+
+def _registered_name(config: RunConfig) -> str:
+    # ``merged/cub``, ``folder:PATH``: the registry knows the part before the mark.
+    return re.split("[/:]", config.data.name)[0]
 
 
 def code_modules(config: RunConfig) -> tuple[str, ...]:
     """Where the code that decides the run begins: the loop, the data set's module, the loss's."""
-    # ``merged/cub``, ``folder:PATH``: the registry knows the part before the mark.
-    data_set = re.split("[/:]", config.data.name)[0]
     return (
         "reproduce.execute",
-        datasets.REGISTRY[data_set].split(":")[0],
+        datasets.REGISTRY[_registered_name(config)].split(":")[0],
         losses.module_of(config.loss.name),
     )
 
@@ -50,7 +61,8 @@ def run_key(
 ) -> RunKey:
     """What decides the run, hashed without training; ``code`` is its code hash, if known."""
     code = code or code_hash(code_modules(config))
-    return RunKey(config, source.index.fingerprint, code, runtime.torch_device().type)
+    device_type = runtime.torch_device().type
+    return RunKey(config, source.index.fingerprint, code, device_type, runtime.weights_sha256)
 
 
 def execute(
@@ -58,26 +70,49 @@ def execute(
 ) -> dict[str, Any]:
     """Returns the run's record: from its folder if it is finished, else by training now.
 
-    A second process that wants the same run waits for the first and takes its record.
+    A second invocation that wants the same run waits for the first and takes its record. Under
+    torchrun all processes call this, train together and get the same record; rank 0 alone writes.
 
     Raises:
         UserError: data, weights or a setting is missing or wrong, or the loss is not finite.
     """
-    prepare_process(config.seed, config.train.threads, config.train.deterministic)
+    settings = config.train
+    processes = distributed.start(runtime.torch_device())
+    prepare_process(config.seed, settings.threads, settings.deterministic, settings.tf32)
     source = load_source(config, runtime)
     folder = RunFolder(run_key(config, source, runtime), runtime.runs)
-    folder.start()
-    with FileLock(folder.lock):
-        if force:
-            folder.forget()
-        record = folder.record()
-        if record is None:
+    distributed.require_equal(folder.key.run_hash, "the run's hash")
+    with _locked(folder, processes):
+        record = distributed.from_main(lambda: _finished(folder, force))
+        reused = record is not None
+        if not reused:
             record = _train_and_evaluate(config, source, folder, runtime, description)
-            folder.finish(record)
-            record = {**record, "reused": False}
-        else:
-            record = {**record, "reused": True}
-    return record
+            if processes.is_main:
+                folder.finish(record)
+    return {**record, "reused": reused}
+
+
+@contextlib.contextmanager
+def _locked(folder: RunFolder, processes: distributed.Processes) -> Iterator[None]:
+    """The run's folder for this invocation alone; of several processes rank 0 holds the lock."""
+    if not processes.is_main:
+        yield
+        return
+    folder.start()
+    # Processes that wait in a collective give up after a while, so a group does not queue.
+    patience = -1 if processes.world_size == 1 else 0
+    try:
+        with filelock.FileLock(folder.lock, timeout=patience):
+            folder.tidy()
+            yield
+    except filelock.Timeout:
+        raise UserError(f"{folder.path} is being trained by another process: wait for it") from None
+
+
+def _finished(folder: RunFolder, force: bool) -> dict[str, Any] | None:
+    if force:
+        folder.forget()
+    return folder.record()
 
 
 def _train_and_evaluate(config, source, folder, runtime, description) -> dict[str, Any]:
@@ -89,32 +124,30 @@ def _train_and_evaluate(config, source, folder, runtime, description) -> dict[st
     selection = _selection(config, source, evaluated, validation, runtime)
     trained = train(config, source, training, folder, runtime, selection, description)
     embeddings = embed_index(trained.model, source, evaluated, config, runtime)
-    result = _evaluate(config, embeddings, evaluated, device, tar_at=TAR_AT)
-    _save(folder, trained, embeddings, evaluated, result)
-    commit, dirty = provenance.commit()
-    return {
-        "run_hash": folder.key.run_hash,
-        "config_hash": folder.key.config_hash,
-        "data_checksum": folder.key.data_checksum[:16],
-        "code_hash": folder.key.code_hash[:16],
-        "schema_version": SCHEMA_VERSION,
-        "metrics": metrics(result),
-        "evaluation_settings": result.settings,
-        "notes": " ".join(source.index.notes),
-        "selection": config.train.selection,
-        "selected_epoch": selection.epoch or config.train.epochs,
-        "training_images": len(training),
-        "training_classes": len(training.classes),
-        "seconds": round(time.perf_counter() - started, 2),
-        "train_seconds": round(trained.seconds + trained.wait_seconds, 2),
-        "data_wait_seconds": round(trained.wait_seconds, 2),
-        "peak_memory_mb": round(provenance.peak_memory_mb(device), 1),
-        "commit": commit,
-        "dirty": dirty,
-        "device": provenance.device_name(device),
-        "threads": threads,
-        "versions": provenance.versions(),
-    }
+
+    def finish() -> dict[str, Any]:
+        result = _evaluate(config, embeddings, evaluated, device, config.evaluation.tar_at)
+        save_outcome(folder, trained, embeddings, evaluated, result)
+        return {
+            **folder.key.identity(),
+            "metrics": metrics(result),
+            "evaluation_settings": result.settings,
+            "notes": "; ".join(evaluated.notes),
+            "selection": config.train.selection,
+            "selected_epoch": selection.epoch or config.train.epochs,
+            "training_images": len(training),
+            "training_classes": len(training.classes),
+            "seconds": round(time.perf_counter() - started, 2),
+            "train_seconds": round(trained.seconds + trained.wait_seconds, 2),
+            "data_wait_seconds": round(trained.wait_seconds, 2),
+            "amp": trained.amp,
+            "tf32": config.train.tf32 and device.type == "cuda",
+            "processes": distributed.world_size(),
+            "initial_weights": trained.model.network.origin._asdict(),
+            **provenance.of_process(device, threads),
+        }
+
+    return distributed.from_main(finish)
 
 
 def split(config: RunConfig, index: datasets.Index):
@@ -125,9 +158,12 @@ def split(config: RunConfig, index: datasets.Index):
         training, validation = index.split_classes(
             config.data.validation_fraction, config.data.validation_seed
         )
+        if config.evaluation.equalise_domains:
+            validation = equalise(validation, split="train")
     if config.data.evaluate_on == "validation":
         return training, validation, validation
-    return training, index.subset(split="test"), validation
+    test = index.subset(split="test")
+    return training, equalise(test) if config.evaluation.equalise_domains else test, validation
 
 
 def metrics(result) -> dict[str, float]:
@@ -139,6 +175,11 @@ def metrics(result) -> dict[str, float]:
     row |= {f"tar_at_far_{far:g}": tar.tar for far, tar in result.tar_at.items()}
     counts = ("n_images", "n_classes", "left_out_queries", "left_out_classes")
     row |= {name: getattr(result, name) for name in counts}
+    if result.domains:
+        row["opis_across_domains"] = result.opis_across_domains
+        for name, domain in result.domains.items():
+            row |= {f"{name}_recall_at_1": domain.recall_at[1]}
+            row |= {f"{name}_opis": domain.opis}
     return {name: value if isinstance(value, int) else float(value) for name, value in row.items()}
 
 
@@ -147,18 +188,21 @@ def _selection(config, source, evaluated, validation, runtime) -> Selection:
     if rule == "last":
         return Selection()
     images = evaluated if rule == "oracle" else validation
-    if images is None:
-        raise UserError("train.selection=validation needs data.validation_fraction above 0")
 
     def score(model) -> float:
         embeddings = embed_index(model, source, images, config, runtime)
-        return _evaluate(config, embeddings, images, runtime.torch_device()).recall_at[1]
+
+        def recall() -> float:
+            return _evaluate(config, embeddings, images, runtime.torch_device()).recall_at[1]
+
+        return distributed.from_main(recall)
 
     return Selection(score)
 
 
 def _evaluate(config: RunConfig, embeddings: np.ndarray, index, device, tar_at=()):
     settings = config.evaluation
+    domains = index.table["domain"].to_numpy()
     return evaluate(
         torch.from_numpy(embeddings).to(device),
         index.table["label"].to_numpy(),
@@ -167,32 +211,9 @@ def _evaluate(config: RunConfig, embeddings: np.ndarray, index, device, tar_at=(
         epsilon=settings.epsilon,
         c=settings.c,
         distance=settings.distance,
+        curvature=settings.curvature,
+        domains=domains if len(set(domains)) > 1 else None,
         grid_points=settings.grid_points,
         tar_at=tar_at,
         threads=config.train.threads,
     )
-
-
-def _save(folder: RunFolder, trained, embeddings, index, result) -> None:
-    tensors = {f"model.{name}": value for name, value in trained.model.state_dict().items()}
-    tensors |= {f"loss.{name}": value for name, value in trained.loss.state_dict().items()}
-    with atomic_path(folder.weights) as temporary:
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, temporary)
-    columns = {name: index.table[name].to_numpy(dtype=str) for name in ("label", "domain", "key")}
-    with atomic_path(folder.embeddings) as temporary:
-        np.savez(
-            temporary,
-            embeddings=embeddings,
-            labels=columns["label"],
-            domains=columns["domain"],
-            keys=columns["key"],
-        )
-    with atomic_path(folder.curves) as temporary:
-        np.savez(
-            temporary,
-            thresholds=result.thresholds,
-            utility=result.utility.astype(np.float32),
-            classes=np.asarray(result.classes, dtype=str),
-        )
-    with atomic_path(folder.history) as temporary:
-        pd.DataFrame(trained.history).to_csv(temporary, index=False)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import nn
 
 import datasets
-from reproduce.config import DataConfig
+from common.errors import UserError
 from reproduce.runtime import Runtime
+from reproduce.sections import DataConfig
 
 
 class Normalised(nn.Module):
@@ -65,3 +68,15 @@ def loader(
         collate_fn=datasets.collate,
         **batching,
     )
+
+
+def batches_of(loader: torch.utils.data.DataLoader) -> Iterator[datasets.Batch]:
+    """One pass over a loader, in which an error of a worker is the one sentence it was there.
+
+    Raises:
+        UserError: as the data set raised it, without the worker's traceback that torch adds.
+    """
+    try:
+        yield from loader
+    except UserError as error:
+        raise UserError(str(error).rpartition(f"{UserError.__name__}: ")[2].strip()) from None

@@ -3,35 +3,61 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import lr_scheduler
 
-from reproduce.config import ScheduleConfig, TrainConfig
+from reproduce.sections import ScheduleConfig, TrainConfig
 
 
 def optimiser(model: nn.Module, loss: nn.Module, train: TrainConfig) -> torch.optim.Optimizer:
-    """Three parameter groups, each with its learning rate: backbone, head, and the loss's proxies.
+    """Parameter groups, each with its learning rate: backbone, head, proxies, HIER's hierarchy.
 
-    Every trainable parameter of the loss (proxies, class centres) is in the third group, so that
-    none is forgotten. Weight decay applies to all groups, as in the published Proxy-Anchor code.
+    Every trainable parameter of the loss (proxies, class centres) is in a group of
+    ``loss.parameter_groups()``, so that none is forgotten. Weight decay applies to all groups, as
+    in the published Proxy-Anchor code; with ``decay_norms=false`` not to the norm layers and biases
+    (parameters with one dimension) of the network.
+
+    Raises:
+        RuntimeError: the loss leaves a parameter out of its groups.
     """
+    scales = {"proxies": train.proxy_lr_scale, "hierarchy": train.hierarchy_lr_scale}
+    of_loss = loss.parameter_groups()
+    grouped = {id(parameter) for group in of_loss.values() for parameter in group}
+    if grouped != {id(parameter) for parameter in loss.parameters()}:
+        raise RuntimeError("parameter_groups() of the loss does not hold each of its parameters")
     groups = [
-        ("backbone", model.backbone_parameters(), 1.0),
-        ("head", model.head_parameters(), train.head_lr_scale),
-        ("proxies", loss.parameters(), train.proxy_lr_scale),
+        *_network_group("backbone", model.backbone_parameters(), 1.0, train),
+        *_network_group("head", model.head_parameters(), train.head_lr_scale, train),
+        *(_group(name, group, scales[name], train) for name, group in of_loss.items()),
     ]
-    listed = [
-        {"name": name, "params": parameters, "lr": train.learning_rate * scale}
-        for name, group, scale in groups
-        if (parameters := [parameter for parameter in group if parameter.requires_grad])
-    ]
-    common = {"lr": train.learning_rate, "weight_decay": train.weight_decay}
+    listed = [group for group in groups if group["params"]]
     if train.optimiser == "sgd":
-        return torch.optim.SGD(listed, momentum=train.momentum, **common)
+        return torch.optim.SGD(listed, lr=train.learning_rate, momentum=train.momentum)
     kind = torch.optim.AdamW if train.optimiser == "adamw" else torch.optim.Adam
-    return kind(listed, **common)
+    return kind(listed, lr=train.learning_rate, eps=train.adam_epsilon)
+
+
+def _network_group(name: str, parameters, scale: float, train: TrainConfig) -> list[dict[str, Any]]:
+    if train.decay_norms:
+        return [_group(name, parameters, scale, train)]
+    without = _group(f"{name} without decay", [p for p in parameters if p.ndim < 2], scale, train)
+    return [
+        _group(name, [p for p in parameters if p.ndim >= 2], scale, train),
+        without | {"weight_decay": 0.0},
+    ]
+
+
+def _group(name: str, parameters, scale: float, train: TrainConfig) -> dict[str, Any]:
+    return {
+        "name": name,
+        "params": [parameter for parameter in parameters if parameter.requires_grad],
+        "lr": train.learning_rate * scale,
+        "weight_decay": train.weight_decay,
+    }
 
 
 def scheduler(
@@ -48,15 +74,22 @@ def scheduler(
             pct_start=schedule.warm_up_fraction,
             cycle_momentum=False,
         )
+    factor = _factor(schedule, steps_per_epoch, total)
+    rise = schedule.warm_up_steps
+    return lr_scheduler.LambdaLR(
+        optimizer, lambda step: factor(step) * min(1.0, (step + 1) / (rise + 1))
+    )
+
+
+def _factor(schedule: ScheduleConfig, steps_per_epoch: int, total: int) -> Callable[[int], float]:
+    """What the learning rate of step 0, 1, ... is multiplied with."""
     if schedule.name == "multi_step":
-        milestones = [epoch * steps_per_epoch for epoch in schedule.milestones]
-        return lr_scheduler.MultiStepLR(optimizer, milestones, schedule.gamma)
+        marks = [epoch * steps_per_epoch for epoch in schedule.milestones]
+        return lambda step: schedule.gamma ** sum(mark <= step for mark in marks)
     if schedule.name == "step":
-        return lr_scheduler.StepLR(optimizer, schedule.step_size * steps_per_epoch, schedule.gamma)
+        return lambda step: schedule.gamma ** (step // (schedule.step_size * steps_per_epoch))
     if schedule.name == "polynomial":
-        return lr_scheduler.PolynomialLR(optimizer, total, schedule.power)
+        return lambda step: (1 - min(step, total) / total) ** schedule.power
     if schedule.name == "cosine":
-        return lr_scheduler.LambdaLR(
-            optimizer, lambda step: 0.5 * (1 + math.cos(math.pi * min(step, total) / total))
-        )
-    return lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+        return lambda step: 0.5 * (1 + math.cos(math.pi * min(step, total) / total))
+    return lambda step: 1.0

@@ -7,12 +7,26 @@ import platform
 import resource
 import subprocess
 import sys
+from typing import Any
 
 import torch
 
 from reproduce.code_hash import ROOT
 
 LIBRARIES = ("torch", "torchvision", "timm", "pytorch-metric-learning", "numpy", "numba", "pandas")
+
+
+def of_process(device: torch.device, threads: int) -> dict[str, Any]:
+    """The part of a record that says where and by what a run was made; ``threads`` on the CPU."""
+    head, dirty = commit()
+    return {
+        "peak_memory_mb": round(peak_memory_mb(device), 1),
+        "commit": head,
+        "dirty": dirty,
+        "device": device_name(device),
+        "threads": threads,
+        "versions": versions(),
+    }
 
 
 def commit() -> tuple[str, bool | None]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from reproduce.config import TrainConfig
+from reproduce.sections import TrainConfig
 
 
 class Selection:

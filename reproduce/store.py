@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from common.atomic import write_text
+from common.atomic import TEMPORARY_PREFIX, write_text
 from common.errors import UserError
 from reproduce.config import RunConfig, dump
 
@@ -24,12 +24,17 @@ RUNS = Path("runs")
 
 @dataclass(frozen=True)
 class RunKey:
-    """The four things that decide a run's outcome, and their hash."""
+    """The things that decide a run's outcome, and their hash.
+
+    Attributes:
+        weights_sha256: of the file given as ``--weights``; None without one.
+    """
 
     config: RunConfig
     data_checksum: str
     code_hash: str
     device_type: str
+    weights_sha256: str | None = None
 
     @property
     def config_hash(self) -> str:
@@ -39,15 +44,30 @@ class RunKey:
     @property
     def run_hash(self) -> str:
         """Of everything; names the run's folder."""
-        return _hash(
-            {
-                "config": self.config.model_dump(mode="json"),
-                "data_checksum": self.data_checksum,
-                "code_hash": self.code_hash,
-                "device": self.device_type,
-                "schema_version": SCHEMA_VERSION,
-            }
-        )
+        return _hash({"config": self.config.model_dump(mode="json"), **self._others()})
+
+    def identity(self) -> dict[str, Any]:
+        """The hashes that a record carries; those of 64 digits cut to 16."""
+        return {
+            "run_hash": self.run_hash,
+            "config_hash": self.config_hash,
+            "data_checksum": self.data_checksum[:16],
+            "code_hash": self.code_hash[:16],
+            "schema_version": SCHEMA_VERSION,
+        }
+
+    def described(self) -> dict[str, Any]:
+        """Everything that is hashed as one flat mapping, settings under their dotted keys."""
+        return {**_flat(self.config.model_dump(mode="json")), **self._others()}
+
+    def _others(self) -> dict[str, Any]:
+        return {
+            "data_checksum": self.data_checksum,
+            "code_hash": self.code_hash,
+            "device": self.device_type,
+            "weights_sha256": self.weights_sha256,
+            "schema_version": SCHEMA_VERSION,
+        }
 
 
 class RunFolder:
@@ -61,6 +81,8 @@ class RunFolder:
         self.curves = self.path / "curves.npz"
         self.history = self.path / "history.csv"
         self.checkpoint = self.path / "checkpoint.pt"
+        self.checkpoints = (self.checkpoint, self.path / "checkpoint.previous.pt")
+        self.log = self.path / "log.txt"
         self.lock = self.path / "lock"
         self._record = self.path / "record.json"
 
@@ -82,21 +104,42 @@ class RunFolder:
         """Makes the folder and writes the resolved configuration into it."""
         write_text(self.path / "config.yaml", dump(self.key.config))
 
+    def tidy(self) -> None:
+        """Removes what a killed process left half-written; for the one that holds the lock."""
+        for path in self.path.glob(f"{TEMPORARY_PREFIX}*"):
+            path.unlink(missing_ok=True)
+
+    def events(self, root: Path | None) -> Path | None:
+        """Where this run's TensorBoard events go under ``root``; None without one."""
+        return None if root is None else root / self.key.run_hash
+
     def finish(self, record: dict[str, Any]) -> None:
         """Marks the run as finished; the checkpoint is no longer needed."""
         text = json.dumps(record, indent=1)
         write_text(self._record, text + "\n")
-        self.checkpoint.unlink(missing_ok=True)
+        self._remove_checkpoints()
 
     def forget(self) -> None:
         """Takes back a finished or half-done run, so that it trains from the start (--force)."""
         self._record.unlink(missing_ok=True)
-        self.checkpoint.unlink(missing_ok=True)
+        self._remove_checkpoints()
+
+    def _remove_checkpoints(self) -> None:
+        for path in self.checkpoints:
+            path.unlink(missing_ok=True)
 
 
 def config_hash(config: RunConfig) -> str:
     """Hash of a resolved configuration, 16 hex digits."""
     return _hash(config.model_dump(mode="json"))
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> dict[str, Any]:
+    flat = {}
+    for name, value in tree.items():
+        below = isinstance(value, dict) and value
+        flat |= _flat(value, f"{above}{name}.") if below else {f"{above}{name}": value}
+    return flat
 
 
 def _hash(tree: Any) -> str:

@@ -8,32 +8,30 @@ from typing import Any
 
 import torch
 from torch import nn
-from tqdm import tqdm
 
 import datasets
-import losses
-import models
 from common.errors import UserError
-from reproduce import checkpoint, optimise
+from reproduce import checkpoint, distributed, optimise
+from reproduce.build import build_loss, build_model, build_sampler, place
 from reproduce.config import RunConfig
-from reproduce.inputs import Normalised, loader, transforms
+from reproduce.inputs import Normalised, batches_of, loader, transforms
 from reproduce.runtime import Runtime
 from reproduce.selection import Selection
-from reproduce.step import TrainingStep
+from reproduce.step import NotFiniteError, TrainingStep
 from reproduce.store import RunFolder
-
-LOG_EVERY = 10
+from reproduce.watch import Watch
 
 
 @dataclass
 class Trained:
     """What training leaves: the network, the loss with its proxies, and the logged history."""
 
-    model: nn.Module
+    model: Normalised
     loss: nn.Module
     history: list[dict[str, float]]
     seconds: float
     wait_seconds: float
+    amp: str
 
 
 @dataclass
@@ -64,117 +62,89 @@ def train(
 
     The initial weights, the loss's proxies and the order of batches depend on ``config.seed``
     alone, so two losses with the same seed are a matched pair. A checkpoint in ``folder`` is taken
-    up where it stopped.
+    up where it stopped. Under torchrun every process calls this; rank 0 alone writes.
 
     Raises:
-        UserError: a loss that is not finite, with step, term and the images of the batch.
+        UserError: a number that is not finite, with step, term and the images of the batch; a pair
+            of settings that this network or machine cannot do; a checkpoint of another run.
     """
     settings, device = config.train, runtime.torch_device()
+    processes = distributed.current()
     torch.manual_seed(config.seed)
-    model = build_model(config, source, runtime).to(device)
+    model = place(build_model(config, source, runtime), settings, device)
     torch.manual_seed(config.seed)
     loss = build_loss(config, len(training.classes)).to(device)
-    sampler = datasets.ClassBalancedBatchSampler(
-        training.label_codes,
-        settings.classes_per_batch,
-        settings.images_per_class,
-        batches=settings.steps_per_epoch,
-        seed=config.seed,
-        small_classes=settings.small_classes,
-    )
+    distributed.broadcast(loss)
+    sampler = build_sampler(config, training)
     dataset = datasets.ImageDataset(
         source, training, transforms(source, config.data, model).train, seed=config.seed
     )
     batches = loader(dataset, runtime, device, batch_sampler=sampler)
     optimizer = optimise.optimiser(model, loss, settings)
     schedule = optimise.scheduler(optimizer, settings.schedule, sampler.batches, settings.epochs)
-    step = TrainingStep(model, loss, optimizer, schedule, settings, device)
+    step = TrainingStep(model, loss, optimizer, schedule, settings, device, config.seed)
     parts = {"model": model, "loss": loss, "optimizer": optimizer, "schedule": schedule}
     parts |= {"scaler": step.scaler, "selection": selection}
-    progress = Progress()
-    saved = checkpoint.restore(folder.checkpoint, folder.key.run_hash, parts)
-    if saved is not None:
-        progress = Progress(**saved)
+    states = checkpoint.Checkpoint(folder.checkpoints, folder.key)
+    progress = Progress(**(states.restore(parts) or {}))
+    distributed.require_equal((progress.epoch, progress.batch), "the checkpoint's step")
+    done = progress.epoch * sampler.batches + progress.batch
     stop = checkpoint.StopSignal()
-    total = settings.epochs * sampler.batches
-    bar = tqdm(
-        total=total,
-        initial=progress.epoch * sampler.batches + progress.batch,
-        desc=description,
-        disable=not runtime.progress,
-        mininterval=1,
-        dynamic_ncols=True,
+    watch = Watch(
+        progress.history,
+        description,
+        log=folder.log if processes.is_main else None,
+        progress=runtime.progress and processes.is_main,
+        tensorboard=folder.events(runtime.tensorboard) if processes.is_main else None,
+        total=settings.epochs * sampler.batches,
+        done=done,
     )
     last_save = time.monotonic()
-    with stop, bar:
+    with stop, watch:
+        for text in states.remarks:
+            watch.say(text, aloud=True)
+        watch.say(f"starts after step {done} of {watch.total}")
         while progress.epoch < settings.epochs:
             step.start_epoch(progress.epoch)
             dataset.set_epoch(progress.epoch)
             sampler.set_epoch(progress.epoch, start_batch=progress.batch)
             waiting = time.perf_counter()
-            for images, labels, positions in batches:
+            for images, labels, positions in batches_of(batches):
                 started = time.perf_counter()
                 progress.wait_seconds += started - waiting
-                terms = step(images, labels)
-                _check_finite(terms, progress, training, positions)
+                try:
+                    terms = step(images, labels)
+                except NotFiniteError as error:
+                    raise UserError(_where(error, progress, training, positions)) from None
                 progress.batch += 1
                 waiting = time.perf_counter()
                 progress.seconds += waiting - started
-                bar.update()
+                images_per_second = len(labels) * processes.world_size / (waiting - started)
                 number = progress.epoch * sampler.batches + progress.batch
-                if number % LOG_EVERY == 0 or number == total:
-                    row = {"step": number, **terms, "learning_rate": schedule.get_last_lr()[0]}
-                    row["images_per_second"] = len(labels) / (waiting - started)
-                    progress.history.append(row)
-                    bar.set_postfix(loss=f"{terms['loss']:.4f}", refresh=False)
+                watch.after_step(number, terms, schedule.get_last_lr()[0], images_per_second)
                 due = time.monotonic() - last_save > 60 * settings.checkpoint_minutes
-                if due or stop.requested:
-                    checkpoint.save(
-                        folder.checkpoint, folder.key.run_hash, parts, progress.state_dict()
-                    )
+                stopping = distributed.any_process(stop.requested, device)
+                if (due and processes.is_main) or stopping:
+                    if processes.is_main:
+                        states.save(parts, progress.state_dict())
                     last_save = time.monotonic()
-                    stop.raise_if_requested(folder.checkpoint)
+                if stopping:
+                    distributed.barrier()
+                    watch.say("stopped by SIGTERM")
+                    raise checkpoint.StoppedError(
+                        f"stopped by SIGTERM; the same command goes on from {folder.checkpoint}"
+                    )
             progress.epoch, progress.batch = progress.epoch + 1, 0
+            watch.after_epoch(progress.epoch)
             selection.after_epoch(progress.epoch, settings, model)
     selection.restore_best(model)
-    return Trained(model, loss, progress.history, progress.seconds, progress.wait_seconds)
+    amp = "off" if step.amp_dtype is None else str(step.amp_dtype).removeprefix("torch.")
+    return Trained(model, loss, progress.history, progress.seconds, progress.wait_seconds, amp)
 
 
-def build_model(config: RunConfig, source: datasets.Source, runtime: Runtime) -> Normalised:
-    """The network of a configuration, fed with the pixels of ``source``."""
-    network = models.build(
-        config.model.backbone,
-        config.model.embedding_dim,
-        image_size=config.data.image_size,
-        in_channels=len(source.mean),
-        weights=runtime.weights,
-        **config.model.options,
-    )
-    return Normalised(network, source, config.data.mean_std)
-
-
-def build_loss(config: RunConfig, num_classes: int) -> nn.Module:
-    """The base loss of a configuration with TCM added where it says so."""
-    base = losses.build(
-        config.loss.name, num_classes, config.model.embedding_dim, **config.loss.options
-    )
-    regulariser = None
-    if config.loss.tcm is not None:
-        regulariser = losses.TCMLoss(**config.loss.tcm.model_dump())
-    return losses.CombinedLoss(base, regulariser, simix_seed=_simix_seed(config))
-
-
-def _simix_seed(config: RunConfig) -> int | None:
-    return config.seed if config.loss.simix else None
-
-
-def _check_finite(terms, progress: Progress, training, positions) -> None:
-    if all(value == value and abs(value) != float("inf") for value in terms.values()):
-        return
-    culprits = ", ".join(f"{name}={value}" for name, value in terms.items())
+def _where(error: NotFiniteError, progress: Progress, training, positions) -> str:
     first = [training.table["key"].iloc[int(position)] for position in positions[:4]]
-    raise UserError(
-        f"training stopped: not finite at epoch {progress.epoch}, batch {progress.batch} "
-        f"({culprits}); the batch starts with {first}; "
-        "lower train.learning_rate or set train.amp=off"
+    return (
+        f"training stopped, not finite at epoch {progress.epoch}, batch {progress.batch}: {error}; "
+        f"the batch starts with {first}; lower train.learning_rate or set train.amp=off"
     )

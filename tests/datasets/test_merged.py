@@ -8,8 +8,8 @@ import pytest
 
 import datasets
 from common.errors import UserError
+from datasets.equalise import equalise
 from datasets.index import Index
-from datasets.merged import equalise_test
 from tests.datasets.trees import make_cars_old, make_cub, make_inaturalist, make_sop
 
 
@@ -60,21 +60,21 @@ def table_of(sizes):
 
 def test_the_images_kept_are_those_of_the_smallest_digests():
     table = table_of({"a": [5, 4], "b": [3, 8]})
-    index = equalise_test(Index("merged", table, "0"), seed=7)
+    index = equalise(Index("merged", table, "0"), seed=7)
     expected = set()
     for _, rows in table.groupby("label"):
         keys = sorted(rows["key"], key=lambda k: hashlib.sha256(f"7/{k}".encode()).hexdigest())
         expected |= set(keys[:3])
     assert set(index.table["key"]) == expected
     shuffled = Index("merged", table.sample(frac=1, random_state=0), "0")
-    assert set(equalise_test(shuffled, seed=7).table["key"]) == expected
-    other = equalise_test(Index("merged", table, "0"), seed=8)
+    assert set(equalise(shuffled, seed=7).table["key"]) == expected
+    other = equalise(Index("merged", table, "0"), seed=8)
     assert set(other.table["key"]) != expected
     assert other.fingerprint != index.fingerprint
 
 
 def test_at_least_half_of_each_domains_classes_stay():
-    index = equalise_test(Index("merged", table_of({"a": [2, 2, 9, 9], "b": [9, 1, 9]}), "0"))
+    index = equalise(Index("merged", table_of({"a": [2, 2, 9, 9], "b": [9, 1, 9]}), "0"))
     sizes = index.table.groupby(["domain", "label"]).size()
     assert set(sizes) == {2}
     assert sizes.groupby("domain").size().to_dict() == {"a": 4, "b": 2}
@@ -82,7 +82,7 @@ def test_at_least_half_of_each_domains_classes_stay():
 
 def test_a_domain_of_single_images_is_said():
     with pytest.raises(UserError, match="no test class of b has 2 images"):
-        equalise_test(Index("merged", table_of({"a": [5, 5], "b": [1, 1]}), "0"))
+        equalise(Index("merged", table_of({"a": [5, 5], "b": [1, 1]}), "0"))
 
 
 def test_options(root):

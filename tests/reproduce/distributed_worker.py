@@ -16,7 +16,7 @@ from torch import nn
 from common.geometry import normalise
 from datasets import ClassBalancedBatchSampler
 from losses import CombinedLoss, RecallAtKLoss, TCMLoss
-from reproduce import distributed
+from reproduce import distributed, sharding
 from reproduce.two_pass import two_pass_backward
 
 CLASSES, IMAGES_PER_CLASS, DIM, STEPS = 8, 6, 5, 5
@@ -93,11 +93,11 @@ def run_case(name: str, processes: distributed.Processes) -> dict[str, torch.Ten
 def evaluate_sharded(processes: distributed.Processes) -> dict[str, torch.Tensor]:
     """Rows embedded shard by shard and joined; a flag raised by the last process alone."""
     table = np.arange(SHARD_ROWS * 3, dtype=np.float32).reshape(SHARD_ROWS, 3)
-    mine = distributed.shard(SHARD_ROWS, processes)
+    mine = sharding.shard(SHARD_ROWS, processes)
     cpu = torch.device("cpu")
-    joined = distributed.join_shards(table[mine.start : mine.stop], SHARD_ROWS, cpu)
-    none = distributed.shard(1, processes)
-    single = distributed.join_shards(table[none.start : none.stop], 1, cpu)
+    joined = sharding.join_shards(table[mine.start : mine.stop], SHARD_ROWS, cpu)
+    none = sharding.shard(1, processes)
+    single = sharding.join_shards(table[none.start : none.stop], 1, cpu)
     last = processes.rank == processes.world_size - 1
     return {
         "joined": torch.from_numpy(joined),
@@ -111,7 +111,7 @@ def evaluate_sharded(processes: distributed.Processes) -> dict[str, torch.Tensor
 
 def main(path: str) -> None:
     """Runs all cases and writes what each rank got to ``path.<rank>``."""
-    processes = distributed.start("cpu")
+    processes = distributed.start(torch.device("cpu"))
     out = {name: run_case(name, processes) for name in CASES}
     out["evaluation"] = evaluate_sharded(processes)
     torch.save(out, f"{path}.{processes.rank}")

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from common.errors import UserError
-from reproduce import distributed
+from reproduce import distributed, sharding
 from reproduce.distributed import Processes
 from tests.reproduce import distributed_worker as worker
 
@@ -71,7 +71,7 @@ def test_every_row_is_evaluated_once(two) -> None:
 @pytest.mark.parametrize("rows", [0, 1, 5, 64])
 @pytest.mark.parametrize("world_size", [1, 3, 8])
 def test_shards_partition_the_rows(rows: int, world_size: int) -> None:
-    shards = [distributed.shard(rows, Processes(rank, world_size)) for rank in range(world_size)]
+    shards = [sharding.shard(rows, Processes(rank, world_size)) for rank in range(world_size)]
     assert [row for part in shards for row in part] == list(range(rows))
     sizes = [len(part) for part in shards]
     assert max(sizes) - min(sizes) <= 1
@@ -82,9 +82,9 @@ def test_one_process_passes_everything_through() -> None:
     assert distributed.gather(rows) is rows
     assert distributed.wrap(module) is module
     block = np.ones((3, 2))
-    assert distributed.join_shards(block, 3, torch.device("cpu")) is block
+    assert sharding.join_shards(block, 3, torch.device("cpu")) is block
     with pytest.raises(RuntimeError, match="3 rows were gathered, 4 expected"):
-        distributed.join_shards(block, 4, torch.device("cpu"))
+        sharding.join_shards(block, 4, torch.device("cpu"))
 
 
 @pytest.mark.parametrize(
