@@ -12,7 +12,7 @@ from reproduce.config import Section
 class Pair(Section):
     """``other`` against ``base`` in one metric of one table, seed by seed.
 
-    It is judged on each data set and backbone on which the table has both rows.
+    It is judged on each data set and backbone on which the table has both rows, apart.
     """
 
     kind: Literal["pair"] = "pair"
@@ -23,7 +23,7 @@ class Pair(Section):
     direction: Literal["up", "down", "not down"]
     smallest: float | None = Field(None, ge=0, description="absolute, in the metric's own unit")
     smallest_relative: float | None = Field(None, ge=0, description="share of the base's mean")
-    where: dict[str, str] = Field(default_factory=dict)
+    datasets: tuple[str, ...] = Field((), strict=False, description="only these; empty: all")
 
     @model_validator(mode="after")
     def _one_smallest(self) -> Pair:

@@ -107,8 +107,8 @@ def judge(claim: Claim, frames: Mapping[str, pd.DataFrame], confidence: float) -
 
 def _pair(part: Pair, frames, confidence: float) -> list[Finding] | str:
     frame = frames[part.table]
-    for column, value in part.where.items():
-        frame = frame[frame[column] == value]
+    if part.datasets:
+        frame = frame[frame["dataset"].isin(part.datasets)]
     findings = []
     for (dataset, backbone), group in frame.groupby(["dataset", "backbone"], sort=False):
         base, other = (group[group["row"] == name] for name in (part.base, part.other))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,25 @@ METRICS = {
 }
 
 
+# What is measured in each domain of a set that has several.
+OF_DOMAIN = ("recall_at_1", "opis")
+
+
+def of_domain(metric: str) -> tuple[str, str]:
+    """("kana", "opis") of ``kana_opis``; the first is empty where it is no domain's metric."""
+    for family in OF_DOMAIN:
+        if metric not in METRICS and metric.endswith(f"_{family}"):
+            return metric.removesuffix(f"_{family}"), family
+    return "", metric
+
+
 def scaled(metric: str) -> Shown:
     """How a metric is shown; one of a domain or of a FAR takes its family's form."""
     if metric in METRICS:
         return METRICS[metric]
-    family, _, rest = metric.partition(":")
-    if rest and family in METRICS:
-        shown = METRICS[family]
-        return Shown(f"{shown.heading} {rest}", shown.factor, shown.decimals, shown.unit)
+    domain, family = of_domain(metric)
+    if domain:
+        return replace(METRICS[family], heading=f"{domain} {METRICS[family].heading}")
     if metric.startswith("tar_at_far_"):
         return percent(f"TAR@FAR={metric.removeprefix('tar_at_far_')} %")
     return Shown(metric)

@@ -73,7 +73,7 @@ def test_each_data_set_is_judged_apart_and_all_must_hold():
     found = judge(claim(pair()), {"t": both}, 0.95)
     assert [one.verdict for one in found.findings] == [REPRODUCED, CONTRADICTED]
     assert found.verdict == CONTRADICTED
-    only = judge(claim(pair(where={"dataset": "d"})), {"t": both}, 0.95)
+    only = judge(claim(pair(datasets=["d"])), {"t": both}, 0.95)
     assert only.verdict == REPRODUCED
 
 
