@@ -28,6 +28,10 @@ from reproduce.store import RunFolder, RunKey
 from reproduce.train import train
 
 
+class LockedError(UserError):
+    """Another process is at this run just now."""
+
+
 def load_source(config: RunConfig, runtime: Runtime) -> datasets.Source:
     """The run's data set, read and checked.
 
@@ -66,14 +70,20 @@ def run_key(
 
 
 def execute(
-    config: RunConfig, runtime: Runtime, *, force: bool = False, description: str = "run"
+    config: RunConfig,
+    runtime: Runtime,
+    *,
+    force: bool = False,
+    description: str = "run",
+    wait: bool = True,
 ) -> dict[str, Any]:
     """Returns the run's record: from its folder if it is finished, else by training now.
 
-    A second invocation that wants the same run waits for the first and takes its record. Under
+    A second process that wants the same run waits for the first and takes its record. Under
     torchrun all processes call this, train together and get the same record; rank 0 alone writes.
 
     Raises:
+        LockedError: another process is at it, and ``wait`` is False or this is one of several.
         UserError: data, weights or a setting is missing or wrong, or the loss is not finite.
     """
     settings = config.train
@@ -82,7 +92,7 @@ def execute(
     source = load_source(config, runtime)
     folder = RunFolder(run_key(config, source, runtime), runtime.runs)
     distributed.require_equal(folder.key.run_hash, "the run's hash")
-    with _locked(folder, processes):
+    with _locked(folder, processes, wait):
         record = distributed.from_main(lambda: _finished(folder, force))
         reused = record is not None
         if not reused:
@@ -93,20 +103,22 @@ def execute(
 
 
 @contextlib.contextmanager
-def _locked(folder: RunFolder, processes: distributed.Processes) -> Iterator[None]:
+def _locked(folder: RunFolder, processes: distributed.Processes, wait: bool) -> Iterator[None]:
     """The run's folder for this invocation alone; of several processes rank 0 holds the lock."""
     if not processes.is_main:
         yield
         return
     folder.start()
     # Processes that wait in a collective give up after a while, so a group does not queue.
-    patience = -1 if processes.world_size == 1 else 0
+    patience = -1 if wait and processes.world_size == 1 else 0
     try:
         with filelock.FileLock(folder.lock, timeout=patience):
             folder.tidy()
             yield
     except filelock.Timeout:
-        raise UserError(f"{folder.path} is being trained by another process: wait for it") from None
+        raise LockedError(
+            f"{folder.path} is being trained by another process: wait for it"
+        ) from None
 
 
 def _finished(folder: RunFolder, force: bool) -> dict[str, Any] | None:

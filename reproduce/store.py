@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
+
 from common.atomic import TEMPORARY_PREFIX, write_text
 from common.errors import UserError
 from reproduce.config import RunConfig, dump
@@ -99,6 +101,16 @@ class RunFolder:
         if not isinstance(record, dict) or record.get("run_hash") != self.key.run_hash:
             raise UserError(f"{self._record} is damaged: delete the folder {self.path} and rerun")
         return record
+
+    def is_locked(self) -> bool:
+        """Whether a living process is at this run; the lock of a dead one is none."""
+        if not self.lock.exists():
+            return False
+        try:
+            with filelock.FileLock(self.lock, timeout=0):
+                return False
+        except filelock.Timeout:
+            return True
 
     def start(self) -> None:
         """Makes the folder and writes the resolved configuration into it."""

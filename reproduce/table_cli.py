@@ -5,20 +5,48 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reproduce import markdown, results
-from reproduce.figures import pareto
+from common.errors import UserError
+from reproduce import distributed, output, results
 from reproduce.runner import default_jobs, run_all
 from reproduce.runtime import Runtime
-from reproduce.table import SCALES, Table, plan
+from reproduce.table import SCALES, Planned, Table, plan
 
 
 def main(table: Table, argv: list[str]) -> int:
     """Runs one table. Raises UserError for anything that the user can mend."""
     options = parser(table).parse_args(argv)
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
-    for text in options.set:
-        print(f"setting {text} (from the command line, for every run of this table)")
-    runtime = Runtime(
+    records = run(table.name, runs, options)
+    if distributed.from_environment().is_main:
+        print(output.write(table, options.scale, runs, records, options.results))
+    return 0
+
+
+def run(name: str, runs: list[Planned], options: argparse.Namespace) -> list[dict]:
+    """The records of the runs, by the options of :func:`add_run_options`; says what it does.
+
+    Raises:
+        UserError: an impossible option, or a run failed.
+    """
+    runtime = runtime_of(options)
+    if options.jobs is not None and options.jobs < 1:
+        raise UserError(f"--jobs {options.jobs}: at least 1")
+    jobs = options.jobs or (default_jobs(runs) if runtime.torch_device().type == "cpu" else 1)
+    talks = distributed.from_environment().is_main
+    if talks:
+        for text in options.set:
+            print(f"setting {text} (from the command line, for every run)")
+        print(f"{name} at {options.scale} scale: {len(runs)} runs, {jobs} at a time")
+    records = run_all(runs, runtime, jobs=jobs, force=options.force)
+    if talks:
+        reused = sum(record["reused"] for record in records)
+        print(f"{len(records) - reused} runs trained, {reused} reused from {options.runs}/")
+    return records
+
+
+def runtime_of(options: argparse.Namespace) -> Runtime:
+    """Where and how the runs execute."""
+    return Runtime(
         data_root=options.root,
         runs=options.runs,
         device=options.device,
@@ -26,26 +54,6 @@ def main(table: Table, argv: list[str]) -> int:
         progress=not options.quiet,
         weights=options.weights,
     )
-    jobs = options.jobs or (default_jobs(runs) if runtime.torch_device().type == "cpu" else 1)
-    print(f"{table.name} at {options.scale} scale: {len(runs)} runs, {jobs} at a time")
-    records = run_all(runs, runtime, jobs=jobs, force=options.force)
-    reused = sum(record["reused"] for record in records)
-    print(f"{len(records) - reused} runs trained, {reused} reused from {options.runs}/")
-
-    keyed = [
-        (run.key_columns(table.name), record) for run, record in zip(runs, records, strict=True)
-    ]
-    frame = results.to_frame(keyed)
-    path = results.csv_path(table.name, options.scale, options.results)
-    results.write(frame, path)
-    bases = {row.name: row.base for row in table.rows[options.scale]}
-    page = markdown.write(frame, bases, table.title, path.with_suffix(".md"))
-    figure = pareto.draw(
-        frame, bases, table.title, path.parent / "figures" / f"{table.name}_pareto"
-    )
-    print(page)
-    print(f"wrote {path}, {path.with_suffix('.md')} and {figure}")
-    return 0
 
 
 def parser(table: Table) -> argparse.ArgumentParser:
@@ -53,18 +61,23 @@ def parser(table: Table) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog=f"python -m reproduce.{table.name}", description=table.title
     )
-    made.add_argument("--scale", choices=SCALES, default="demo", help="demo: CPU, embedded data")
-    made.add_argument("--root", type=Path, help="folder of the real data sets")
     made.add_argument("--seeds", type=int, help="number of seeds instead of the table's")
-    made.add_argument(
+    add_run_options(made)
+    return made
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """The options that decide which runs, where and how; ``all`` has them as well."""
+    parser.add_argument("--scale", choices=SCALES, default="demo", help="demo: CPU, embedded data")
+    parser.add_argument("--root", type=Path, help="folder of the real data sets")
+    parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="e.g. train.epochs=5"
     )
-    made.add_argument("--force", action="store_true", help="train again although runs are there")
-    made.add_argument("--jobs", type=int, help="runs at a time (CPU; default: by cores)")
-    made.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 ...")
-    made.add_argument("--workers", type=int, default=0, help="loader processes per run")
-    made.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
-    made.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
-    made.add_argument("--results", type=Path, default=results.RESULTS)
-    made.add_argument("--quiet", action="store_true", help="no progress bars")
-    return made
+    parser.add_argument("--force", action="store_true", help="train again although runs are there")
+    parser.add_argument("--jobs", type=int, help="runs at a time (CPU; default: by cores)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 ...")
+    parser.add_argument("--workers", type=int, default=0, help="loader processes per run")
+    parser.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
+    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser.add_argument("--quiet", action="store_true", help="no progress bars")

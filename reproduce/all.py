@@ -1,0 +1,50 @@
+"""Everything that is missing of all tables, each distinct run once; then figures, check, report.
+
+python -m reproduce all --scale demo
+"""
+
+if not __package__:
+    raise SystemExit("run this from the repository root as: python -m reproduce.all")
+
+import argparse
+import importlib
+
+from common.errors import run_cli
+from reproduce import distributed, output, table_cli
+from reproduce.commands import OTHERS
+from reproduce.table import plan
+from reproduce.tables import TABLES
+
+
+def main(argv: list[str]) -> int:
+    """Fills all tables, then runs the commands that follow them."""
+    options = parser().parse_args(argv)
+    tables = [table for table in TABLES.values() if options.scale in table.rows]
+    planned = {table.name: plan(table, options.scale, overrides=options.set) for table in tables}
+    runs = [run for of_table in planned.values() for run in of_table]
+    records = iter(table_cli.run("all tables", runs, options))
+    if not distributed.from_environment().is_main:
+        return 0
+    for table in tables:
+        own = [next(records) for _ in planned[table.name]]
+        print(output.write(table, options.scale, planned[table.name], own, options.results))
+    arguments = ["--scale", options.scale, "--results", str(options.results)]
+    worst = 0
+    for command in OTHERS:
+        if command.follows_tables:
+            print(f"\n== {command.name}: {command.help}", flush=True)
+            worst = max(worst, importlib.import_module(command.module).main(arguments) or 0)
+    return worst
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of a table script, but for the number of seeds, which is each table's."""
+    made = argparse.ArgumentParser(
+        prog="python -m reproduce.all", description=__doc__.split("\n")[0]
+    )
+    table_cli.add_run_options(made)
+    return made
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_cli(main))

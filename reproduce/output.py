@@ -1,0 +1,32 @@
+"""What a filled table leaves: its CSV, its page, its figure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from reproduce import markdown, results
+from reproduce.figures import pareto
+from reproduce.table import Planned, Table
+
+
+def write(
+    table: Table, scale: str, runs: list[Planned], records: list[dict[str, Any]], folder: Path
+) -> str:
+    """Writes ``folder/<scale>/<table>.csv`` and .md and the figure; returns the page.
+
+    Args:
+        runs, records: of the table, in the same order.
+    """
+    keyed = [
+        (run.key_columns(table.name), record) for run, record in zip(runs, records, strict=True)
+    ]
+    frame = results.to_frame(keyed)
+    path = results.csv_path(table.name, scale, folder)
+    results.write(frame, path)
+    bases = {row.name: row.base for row in table.rows[scale]}
+    page = markdown.write(frame, bases, table.title, path.with_suffix(".md"))
+    figure = pareto.draw(
+        frame, bases, table.title, path.parent / "figures" / f"{table.name}_pareto"
+    )
+    return f"{page}\nwrote {path}, {path.with_suffix('.md')} and {figure}"
