@@ -28,13 +28,13 @@ import torch
 from common.errors import UserError, run_cli
 from reproduce import optimise, provenance, results, time_results
 from reproduce.benchmark import peak
+from reproduce.build import build_loss, build_model, place
 from reproduce.config import RunConfig, load
 from reproduce.figures import times
 from reproduce.runtime import Runtime, prepare_process
 from reproduce.step import TrainingStep
 from reproduce.store import SCHEMA_VERSION, config_hash
 from reproduce.table import SCALES, WITH_TCM, loss_name
-from reproduce.train import build_loss, build_model
 
 # ProxyAnchor is the cheapest base loss, on which TCM weighs most; RS@K has the largest batches.
 ROWS = {
@@ -138,12 +138,12 @@ def _step(config: RunConfig, scale: str, batch: int, device: torch.device) -> St
     labels = (torch.arange(batch) // 4 % CLASSES[scale]).to(device)
     pixels = SimpleNamespace(mean=(0.5,) * channels, std=(0.25,) * channels)
     torch.manual_seed(config.seed)
-    model = build_model(config, pixels, Runtime(device=str(device))).to(device)
+    model = place(build_model(config, pixels, Runtime(device=str(device))), config.train, device)
     torch.manual_seed(config.seed)
     loss = build_loss(config, CLASSES[scale]).to(device)
     optimizer = optimise.optimiser(model, loss, config.train)
     schedule = optimise.scheduler(optimizer, config.train.schedule, 1000, config.train.epochs)
-    step = TrainingStep(model, loss, optimizer, schedule, config.train, device)
+    step = TrainingStep(model, loss, optimizer, schedule, config.train, device, config.seed)
     step.start_epoch(0)
     return lambda: step(images, labels)
 

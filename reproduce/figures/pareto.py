@@ -22,7 +22,7 @@ def draw(frame: pd.DataFrame, bases: Mapping[str, str | None], title: str, stem:
     means = over_seeds(frame, ["recall_at_1", "opis"])
     panels = list(means.groupby(["dataset", "backbone"], sort=False))
     with mpl.rc_context(style.SETTINGS):
-        figure = style.new_figure(1.2 + 5.6 * len(panels), 4.6)
+        figure = style.new_figure(7.6 * len(panels), 4.6)
         axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axis, ((dataset, backbone), group) in zip(axes, panels, strict=True):
             _panel(axis, group, bases)
@@ -59,13 +59,13 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
     for i, name in enumerate(names):
         base = bases.get(name)
         family = families.index(base or name)
-        colour = style.COLOURS[family % len(style.COLOURS)]
+        colour, marker = style.look(family)
         axis.errorbar(
             x[i],
             y[i],
             xerr=x_error[i],
             yerr=y_error[i],
-            fmt=style.MARKERS[family % len(style.MARKERS)],
+            fmt=marker,
             color=colour,
             markerfacecolor="white" if base else colour,
             markersize=8,
@@ -85,5 +85,5 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
             )
     axis.set_ylim(bottom=0)
     axis.set_xlabel("R@1, %  (right is better)")
-    axis.set_ylabel("OPIS, e-3  (lower is better: more even thresholds)")
-    axis.legend(fontsize=8, loc="best")
+    axis.set_ylabel("OPIS, e-3  (lower is better)")
+    axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))

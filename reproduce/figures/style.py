@@ -27,6 +27,11 @@ SETTINGS = {
 }
 
 
+def look(number: int) -> tuple[str, str]:
+    """Colour and marker of the family of that number; 49 are told apart."""
+    return COLOURS[number % len(COLOURS)], MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
+
+
 def new_figure(width: float = 6.4, height: float = 4.4) -> Figure:
     """A figure that belongs to no global state (no pyplot)."""
     figure = Figure(figsize=(width, height), layout="constrained")

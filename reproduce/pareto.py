@@ -1,0 +1,51 @@
+"""Fig. 3: every finished run of every table in one accuracy-consistency plane per data set.
+
+    python -m reproduce.pareto --scale demo
+
+Drawn from the results CSVs alone; nothing is trained.
+"""
+
+if not __package__:
+    raise SystemExit("run this from the repository root as: python -m reproduce.pareto")
+
+import argparse
+from pathlib import Path
+
+from common.errors import UserError, run_cli
+from reproduce import results
+from reproduce.figures import plane
+from reproduce.spread import pooled
+from reproduce.tables import TABLES
+
+
+def main(argv: list[str]) -> int:
+    """Draws ``results/<scale>/figures/pareto``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m reproduce.pareto", description=__doc__.split("\n")[0]
+    )
+    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
+    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    options = parser.parse_args(argv)
+    print(f"wrote {draw(options.scale, options.results)}")
+    return 0
+
+
+def draw(scale: str, root: Path = results.RESULTS) -> Path:
+    """Reads all results of a scale and draws the figure; returns the PNG's path.
+
+    Raises:
+        UserError: no results, or a CSV that cannot be trusted.
+    """
+    paths = [results.csv_path(name, scale, root) for name in TABLES]
+    frames = [results.read(path) for path in paths if path.exists()]
+    if not frames:
+        raise UserError(f"no results under {root / scale}: run python -m reproduce.table2 first")
+    bases: dict[str, str | None] = {}
+    for table in TABLES.values():
+        for row in table.rows[scale]:
+            bases[row.name] = bases.get(row.name) or row.base
+    return plane.draw(pooled(frames), bases, root / scale / "figures" / "pareto")
+
+
+if __name__ == "__main__":
+    raise SystemExit(run_cli(main))
