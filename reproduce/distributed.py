@@ -8,7 +8,8 @@ Rules that make W processes compute what one would:
   the gradient of one loss; DistributedDataParallel divides by W. Nothing is to be scaled by hand.
 - Parameters of the loss see the whole batch everywhere: their gradients are equal already, and
   averaged so that they stay equal to the last bit (:func:`average_gradients`).
-- Evaluation is cut into shards, see :mod:`reproduce.sharding`.
+- Evaluation is cut into shards, see :mod:`reproduce.sharding`; decisions that all must share are
+  in :mod:`reproduce.agreement`.
 
 All functions do nothing, or the plain thing, where there is one process.
 """
@@ -17,10 +18,8 @@ from __future__ import annotations
 
 import atexit
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -175,42 +174,3 @@ def average_gradients(module: nn.Module) -> None:
             if parameter.grad is not None:
                 dist.all_reduce(parameter.grad)
                 parameter.grad /= world_size()
-
-
-def from_main(make: Callable[[], Any]) -> Any:
-    """What ``make()`` gives in rank 0, which alone calls it, in every process.
-
-    Only for plain values: they travel pickled.
-    """
-    if world_size() == 1:
-        return make()
-    box = [make() if current().is_main else None]
-    dist.broadcast_object_list(box, src=0)
-    return box[0]
-
-
-def require_equal(value: Any, what: str) -> None:
-    """Raises UserError in every process if ``value`` (plain) is not the same in all of them."""
-    if world_size() > 1:
-        found: list[Any] = [None] * world_size()
-        dist.all_gather_object(found, value)
-        if any(other != found[0] for other in found):
-            raise UserError(
-                f"{what} differs between the processes ({found[0]} and others): give all of them "
-                "the same code, data and run folder (on several machines: a shared one)"
-            )
-
-
-def any_process(flag: bool, device: torch.device) -> bool:
-    """True everywhere if it is true anywhere: a signal to stop, a loss that is not finite."""
-    if world_size() == 1:
-        return flag
-    value = torch.tensor(float(flag), device=device)
-    dist.all_reduce(value, dist.ReduceOp.MAX)
-    return bool(value.item())
-
-
-def barrier() -> None:
-    """Waits for all processes, e.g. until rank 0 has written a file that all will read."""
-    if world_size() > 1:
-        dist.barrier()

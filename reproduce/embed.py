@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 import datasets
-from reproduce import distributed
+from common.errors import UserError
+from reproduce import agreement, distributed
 from reproduce.config import RunConfig
 from reproduce.inputs import Normalised, batches_of, loader, transforms
 from reproduce.runtime import Runtime
@@ -25,6 +26,9 @@ def embed_index(
 
     The network runs in evaluation mode and full precision; its mode is put back afterwards. Each
     process embeds its shard, by the weights and statistics of rank 0; all get all rows.
+
+    Raises:
+        UserError: an image that cannot be read, in any process; names it.
     """
     device = runtime.torch_device()
     transform = transforms(source, config.data, model).test
@@ -37,11 +41,15 @@ def embed_index(
     model.eval()
     distributed.broadcast(model)
     rows = np.empty((len(mine), config.model.embedding_dim), dtype=np.float32)
-    seen = 0
-    for images, _, positions in batches_of(batches):
-        embeddings = model(images.to(device, non_blocking=True)).float().cpu().numpy()
-        rows[positions.numpy() - mine.start] = embeddings
-        seen += len(positions)
+    seen, trouble = 0, None
+    try:
+        for images, _, positions in batches_of(batches):
+            embeddings = model(images.to(device, non_blocking=True)).float().cpu().numpy()
+            rows[positions.numpy() - mine.start] = embeddings
+            seen += len(positions)
+    except UserError as error:
+        trouble = error
+    agreement.raise_together(trouble, device)
     model.train(was_training)
     assert seen == len(mine), "every image is embedded exactly once"
     return join_shards(rows, len(index), device)

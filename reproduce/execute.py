@@ -17,7 +17,7 @@ import losses
 from common.errors import UserError
 from datasets.equalise import equalise
 from eval import evaluate
-from reproduce import distributed, provenance
+from reproduce import agreement, distributed, provenance
 from reproduce.code_hash import code_hash
 from reproduce.config import RunConfig
 from reproduce.embed import embed_index
@@ -79,46 +79,53 @@ def execute(
 ) -> dict[str, Any]:
     """Returns the run's record: from its folder if it is finished, else by training now.
 
-    A second process that wants the same run waits for the first and takes its record. Under
-    torchrun all processes call this, train together and get the same record; rank 0 alone writes.
+    Under torchrun all processes call this, train together and get the same record; rank 0 alone
+    writes.
+
+    Args:
+        force: train although the run is finished.
+        description: for the progress bar.
+        wait: where another invocation is at the same run, wait for it and take its record.
 
     Raises:
-        LockedError: another process is at it, and ``wait`` is False or this is one of several.
+        LockedError: another invocation is at it; without ``wait``, and under torchrun in any case.
         UserError: data, weights or a setting is missing or wrong, or the loss is not finite.
     """
     settings = config.train
-    processes = distributed.start(runtime.torch_device())
+    distributed.start(runtime.torch_device())
     prepare_process(config.seed, settings.threads, settings.deterministic, settings.tf32)
     source = load_source(config, runtime)
     folder = RunFolder(run_key(config, source, runtime), runtime.runs)
-    distributed.require_equal(folder.key.run_hash, "the run's hash")
-    with _locked(folder, processes, wait):
-        record = distributed.from_main(lambda: _finished(folder, force))
+    agreement.require_equal(folder.key.run_hash, "the run's hash")
+    with _locked(folder, wait):
+        record = agreement.from_main(lambda: _finished(folder, force))
         reused = record is not None
         if not reused:
             record = _train_and_evaluate(config, source, folder, runtime, description)
-            if processes.is_main:
-                folder.finish(record)
+            agreement.from_main(lambda: folder.finish(record))
     return {**record, "reused": reused}
 
 
 @contextlib.contextmanager
-def _locked(folder: RunFolder, processes: distributed.Processes, wait: bool) -> Iterator[None]:
+def _locked(folder: RunFolder, wait: bool) -> Iterator[None]:
     """The run's folder for this invocation alone; of several processes rank 0 holds the lock."""
-    if not processes.is_main:
-        yield
-        return
-    folder.start()
+    lock = filelock.FileLock(folder.lock)
     # Processes that wait in a collective give up after a while, so a group does not queue.
-    patience = -1 if wait and processes.world_size == 1 else 0
+    patience = -1 if wait and distributed.world_size() == 1 else 0
+
+    def acquire() -> None:
+        folder.start()
+        try:
+            lock.acquire(timeout=patience)
+        except filelock.Timeout:
+            raise LockedError(f"{folder.path} is in use: another process trains it") from None
+        folder.tidy()
+
+    agreement.from_main(acquire)
     try:
-        with filelock.FileLock(folder.lock, timeout=patience):
-            folder.tidy()
-            yield
-    except filelock.Timeout:
-        raise LockedError(
-            f"{folder.path} is being trained by another process: wait for it"
-        ) from None
+        yield
+    finally:
+        lock.release()
 
 
 def _finished(folder: RunFolder, force: bool) -> dict[str, Any] | None:
@@ -159,7 +166,7 @@ def _train_and_evaluate(config, source, folder, runtime, description) -> dict[st
             **provenance.of_process(device, threads),
         }
 
-    return distributed.from_main(finish)
+    return agreement.from_main(finish)
 
 
 def split(config: RunConfig, index: datasets.Index):
@@ -207,7 +214,7 @@ def _selection(config, source, evaluated, validation, runtime) -> Selection:
         def recall() -> float:
             return _evaluate(config, embeddings, images, runtime.torch_device()).recall_at[1]
 
-        return distributed.from_main(recall)
+        return agreement.from_main(recall)
 
     return Selection(score)
 

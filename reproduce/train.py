@@ -11,7 +11,7 @@ from torch import nn
 
 import datasets
 from common.errors import UserError
-from reproduce import checkpoint, distributed, optimise
+from reproduce import agreement, checkpoint, distributed, optimise
 from reproduce.build import build_loss, build_model, build_sampler, place
 from reproduce.config import RunConfig
 from reproduce.inputs import Normalised, batches_of, loader, transforms
@@ -87,7 +87,7 @@ def train(
     parts |= {"scaler": step.scaler, "selection": selection}
     states = checkpoint.Checkpoint(folder.checkpoints, folder.key)
     progress = Progress(**(states.restore(parts) or {}))
-    distributed.require_equal((progress.epoch, progress.batch), "the checkpoint's step")
+    agreement.require_equal((progress.epoch, progress.batch), "the checkpoint's step")
     done = progress.epoch * sampler.batches + progress.batch
     stop = checkpoint.StopSignal()
     watch = Watch(
@@ -109,7 +109,7 @@ def train(
             dataset.set_epoch(progress.epoch)
             sampler.set_epoch(progress.epoch, start_batch=progress.batch)
             waiting = time.perf_counter()
-            for images, labels, positions in batches_of(batches):
+            for images, labels, positions in agreement.together(batches_of(batches), device):
                 started = time.perf_counter()
                 progress.wait_seconds += started - waiting
                 try:
@@ -123,13 +123,11 @@ def train(
                 number = progress.epoch * sampler.batches + progress.batch
                 watch.after_step(number, terms, schedule.get_last_lr()[0], images_per_second)
                 due = time.monotonic() - last_save > 60 * settings.checkpoint_minutes
-                stopping = distributed.any_process(stop.requested, device)
-                if (due and processes.is_main) or stopping:
-                    if processes.is_main:
-                        states.save(parts, progress.state_dict())
+                due, stopping = agreement.in_any_process([due, stop.requested], device)
+                if due or stopping:
+                    agreement.from_main(lambda: states.save(parts, progress.state_dict()))
                     last_save = time.monotonic()
                 if stopping:
-                    distributed.barrier()
                     watch.say("stopped by SIGTERM")
                     raise checkpoint.StoppedError(
                         f"stopped by SIGTERM; the same command goes on from {folder.checkpoint}"

@@ -16,7 +16,7 @@ from torch import nn
 from common.geometry import normalise
 from datasets import ClassBalancedBatchSampler
 from losses import CombinedLoss, RecallAtKLoss, TCMLoss
-from reproduce import distributed, sharding
+from reproduce import agreement, distributed, sharding
 from reproduce.two_pass import two_pass_backward
 
 CLASSES, IMAGES_PER_CLASS, DIM, STEPS = 8, 6, 5, 5
@@ -102,9 +102,7 @@ def evaluate_sharded(processes: distributed.Processes) -> dict[str, torch.Tensor
     return {
         "joined": torch.from_numpy(joined),
         "single": torch.from_numpy(single),
-        "flags": torch.tensor(
-            [distributed.any_process(last, cpu), distributed.any_process(False, cpu)]
-        ),
+        "flags": torch.tensor(agreement.in_any_process([last, False], cpu)),
         "mine": torch.tensor(list(mine)),
     }
 
@@ -115,7 +113,7 @@ def main(path: str) -> None:
     out = {name: run_case(name, processes) for name in CASES}
     out["evaluation"] = evaluate_sharded(processes)
     torch.save(out, f"{path}.{processes.rank}")
-    distributed.barrier()
+    torch.distributed.barrier()
     distributed.stop()
 
 
