@@ -16,11 +16,12 @@ from safetensors.numpy import load_file
 from reproduce.execute import load_source, run_key
 from reproduce.runtime import Runtime
 from reproduce.store import RunFolder
+from tests.reproduce import small
 from tests.reproduce import train_worker as worker
 
 ROOT = Path(__file__).parents[2]
-# Single numbers of a metric may move by a pair of images whose distances tie.
-SAME = {"rel": 1e-6}
+# On the ball, near its edge, distances magnify what the order of a sum leaves.
+TOLERANCES = {"hier draws": 1e-7}
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,7 @@ def two(tmp_path_factory) -> tuple[Path, list[dict]]:
 @pytest.fixture(scope="module")
 def one(tmp_path_factory):
     """Records of the same cases by this process alone, made when asked for."""
+    small.register()
     folder, records = tmp_path_factory.mktemp("one"), {}
 
     def of(name: str) -> tuple[Path, dict]:
@@ -61,14 +63,15 @@ def place(name: str, folder: Path) -> RunFolder:
 def assert_same_run(name: str, mine: Path, theirs: Path) -> None:
     """Losses of all steps, weights and embeddings are those of the other folder."""
     expected, found = place(name, mine), place(name, theirs)
+    rtol = TOLERANCES.get(name, 1e-9)
     rows, other = pd.read_csv(expected.history), pd.read_csv(found.history)
     assert rows.columns.tolist() == other.columns.tolist()
     terms = rows.columns.drop("images_per_second")
-    np.testing.assert_allclose(other[terms], rows[terms], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(other[terms], rows[terms], rtol=rtol, atol=1e-12)
     weights, others = load_file(expected.weights), load_file(found.weights)
     assert weights.keys() == others.keys()
     for key, value in weights.items():
-        np.testing.assert_allclose(others[key], value, rtol=1e-9, atol=1e-11, err_msg=key)
+        np.testing.assert_allclose(others[key], value, rtol=rtol, atol=1e-11, err_msg=key)
     with np.load(expected.embeddings) as a, np.load(found.embeddings) as b:
         assert a["keys"].tolist() == b["keys"].tolist()
         np.testing.assert_allclose(b["embeddings"], a["embeddings"], rtol=1e-5, atol=1e-6)

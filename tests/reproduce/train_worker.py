@@ -14,26 +14,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 
+import datasets
 from common.errors import UserError
 from reproduce import distributed
 from reproduce import train as loop
 from reproduce.checkpoint import StoppedError
 from reproduce.config import RunConfig, load
-from reproduce.execute import LockedError, execute
+from reproduce.execute import LockedError, execute, load_source, run_key
 from reproduce.runtime import Runtime
 from reproduce.step import TrainingStep
+from reproduce.store import RunFolder
+from tests.reproduce import small
 
-TINY = {
-    "data.options": {"domain": "kana"},
-    "model.options": {"width": 8, "norm": "group"},
-    "model.embedding_dim": 8,
-    "train.epochs": 2,
-    "train.steps_per_epoch": 3,
-    "train.classes_per_batch": 6,
-    "train.checkpoint_minutes": 1e-9,
-    "evaluation.grid_points": 51,
-}
 PROXIES, RANKS = "demo/kanji_proxy_anchor", "demo/kanji_recall_at_k"
 HIER = {
     "loss": {"name": "hier", "options": {"proxies": 16, "neighbours": 6, "triplets": 5}},
@@ -43,7 +37,7 @@ HIER = {
     "train.learning_rate": 1e-4,
 }
 
-# name: (configuration file, values on top of TINY)
+# name: (configuration file, values on top of small.VALUES)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "proxies, tcm, chunks": (PROXIES, {"loss.tcm": {}, "train.chunk_size": 5}),
     "ranks, simix, oracle": (RANKS, {"loss.simix": True, "train.selection": "oracle"}),
@@ -52,9 +46,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "validation": (
         PROXIES,
         {
-            "data.options": {},
             "data.batch_strategy": "round_robin",
-            "data.validation_fraction": 0.1,
+            "data.validation_fraction": 0.3,
             "data.evaluate_on": "validation",
             "train.selection": "validation",
             "evaluation.equalise_domains": True,
@@ -66,7 +59,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 def config(name: str) -> RunConfig:
     """The configuration of a case."""
     file, values = CASES[name]
-    return load(file).with_values(TINY | values)
+    return load(file).with_values(small.VALUES | values)
 
 
 def run(name: str, folder: Path, **changes: Any) -> dict[str, Any]:
@@ -108,8 +101,6 @@ def stopped_in_one_process(folder: Path, rank: int) -> str:
 
 def failing_in_one_process(folder: Path, rank: int) -> str:
     """The last process alone cannot read an image; what every process says."""
-    import datasets
-
     whole = datasets.ImageDataset.batch
 
     def broken(self, positions):
@@ -129,11 +120,6 @@ def failing_in_one_process(folder: Path, rank: int) -> str:
 
 def locked(folder: Path, rank: int) -> str:
     """Rank 0 finds the run's folder in use; what every process says."""
-    from filelock import FileLock
-
-    from reproduce.execute import load_source, run_key
-    from reproduce.store import RunFolder
-
     case, runtime = config("resting backbone"), Runtime(runs=folder, progress=False)
     place = RunFolder(run_key(case, load_source(case, runtime), runtime), folder)
     place.path.mkdir(parents=True, exist_ok=True)
@@ -152,6 +138,7 @@ def locked(folder: Path, rank: int) -> str:
 
 def main(folder: Path) -> None:
     """Runs everything and writes what this rank saw to ``folder/<rank>.json``."""
+    small.register()
     rank = distributed.start(torch.device("cpu")).rank
     out: dict[str, Any] = {"failing": failing_in_one_process(folder / "failing", rank)}
     out["locked"] = locked(folder / "locked", rank)
