@@ -27,7 +27,7 @@ def check_hub(tag: str, config: timm.models.PretrainedCfg) -> None:
     Raises:
         UserError: no answer, and the weights are not in the cache.
     """
-    if not config.hf_hub_id or _is_cached(config):
+    if not config.hf_hub_id or is_cached(config):
         return
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
@@ -44,7 +44,8 @@ def weights_missing(tag: str, error: Exception) -> UserError:
     )
 
 
-def _is_cached(config: timm.models.PretrainedCfg) -> bool:
+def is_cached(config: timm.models.PretrainedCfg) -> bool:
+    """Whether the weights are in the hub client's cache, so that no network is needed."""
     repository, _, revision = config.hf_hub_id.partition("@")
     names = (config.hf_hub_filename,) if config.hf_hub_filename else FILES
     found = (try_to_load_from_cache(repository, name, revision=revision or None) for name in names)

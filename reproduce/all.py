@@ -10,7 +10,7 @@ import argparse
 import importlib
 
 from common.errors import run_cli
-from reproduce import distributed, output, table_cli
+from reproduce import distributed, dry_run, output, table_cli
 from reproduce.commands import OTHERS
 from reproduce.table import plan
 from reproduce.tables import TABLES
@@ -22,6 +22,8 @@ def main(argv: list[str]) -> int:
     tables = [table for table in TABLES.values() if options.scale in table.rows]
     planned = {table.name: plan(table, options.scale, overrides=options.set) for table in tables}
     runs = [run for of_table in planned.values() for run in of_table]
+    if options.dry_run:
+        return dry_run.report("all tables", runs, table_cli.runtime_of(options), options)
     records = iter(table_cli.run("all tables", runs, options))
     if not distributed.from_environment().is_main:
         return 0

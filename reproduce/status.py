@@ -10,7 +10,6 @@ if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.status")
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from reproduce import results
 from reproduce.keys import Keys
 from reproduce.runtime import Runtime
 from reproduce.store import RUNS, SCHEMA_VERSION, config_hash
+from reproduce.stored import Stored
 from reproduce.table import SCALES, Planned, Table, plan
 from reproduce.tables import TABLES
 
@@ -32,7 +32,7 @@ def main(argv: list[str]) -> int:
     """Prints a line for each table."""
     options = _parser().parse_args(argv)
     keys = Keys(Runtime(runs=options.runs))
-    stored = finished_runs(options.runs)
+    stored = Stored(options.runs)
     all_fresh = True
     for scale in [options.scale] if options.scale else SCALES:
         for table in TABLES.values():
@@ -46,12 +46,9 @@ def main(argv: list[str]) -> int:
 
 
 def of_table(
-    table: Table, scale: str, root: Path, keys: Keys, stored: set[tuple[str, str]]
+    table: Table, scale: str, root: Path, keys: Keys, stored: Stored
 ) -> list[tuple[Planned, str]]:
     """The state of each planned run.
-
-    Args:
-        stored: see :func:`finished_runs`.
 
     Raises:
         UserError: the results CSV is broken.
@@ -62,22 +59,10 @@ def of_table(
         columns = run.key_columns(table.name)
         row = rows.get(tuple(columns[name] for name in results.KEY))
         state = MISSING if row is None else _freshness(row, run, keys)
-        hashes = (config_hash(run.config), keys.short_code(run.config))
-        states.append((run, IN_STORE if state != FRESH and hashes in stored else state))
+        if state != FRESH and stored.has(run, keys):
+            state = IN_STORE
+        states.append((run, state))
     return states
-
-
-def finished_runs(runs: Path) -> set[tuple[str, str]]:
-    """(configuration hash, code hash) of every finished run in the store; damaged ones left out."""
-    found = set()
-    for path in runs.glob("*/record.json"):
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if record["schema_version"] == SCHEMA_VERSION:
-                found.add((record["config_hash"], record["code_hash"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # the run that it belongs to says so, once it is asked for
-    return found
 
 
 def _read(path: Path) -> dict[tuple, Mapping[str, Any]]:

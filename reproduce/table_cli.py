@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from common.errors import UserError
-from reproduce import distributed, output, results
+from reproduce import distributed, dry_run, output, results
 from reproduce.runner import default_jobs, run_all
 from reproduce.runtime import Runtime
 from reproduce.table import SCALES, Planned, Table, plan
@@ -16,6 +16,8 @@ def main(table: Table, argv: list[str]) -> int:
     """Runs one table. Raises UserError for anything that the user can mend."""
     options = parser(table).parse_args(argv)
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
+    if options.dry_run:
+        return dry_run.report(table.name, runs, runtime_of(options), options)
     records = run(table.name, runs, options)
     if distributed.from_environment().is_main:
         print(output.write(table, options.scale, runs, records, options.results))
@@ -80,4 +82,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser.add_argument("--dry-run", action="store_true", help="say what is missing; train nothing")
+    parser.add_argument(
+        "--gpus", type=int, help="dry run: GPUs per run (default: torchrun's, or 1)"
+    )
+    parser.add_argument("--tflops", type=float, help="dry run: sustained 1e12 operations a second")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
