@@ -11,6 +11,7 @@ import pandas as pd
 from common.errors import UserError
 from eval import EvaluationResult, evaluate
 from eval.opis import utility
+from reproduce.choice_data import under_choices
 from reproduce.config import RunConfig, load
 
 THRESHOLDS = 61
@@ -18,19 +19,19 @@ CLASSES = 12
 BINS = 80
 # The curves go on beyond the calibration range by so many times its width, on either side.
 BEYOND = 1.5
+KINDS = ("utility", "similarity", "choices")
 KEY = ("row", "dataset", "backbone", "seed", "run_hash")
 
 
-def of_pair(
-    base: dict, other: dict, runs: Path, classes: int = CLASSES
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Curves and histograms of a base run and the run with TCM, the same classes in both.
+def of_pair(base: dict, other: dict, runs: Path, classes: int = CLASSES) -> dict[str, pd.DataFrame]:
+    """What the figures and the report draw on, of a base run and the run with TCM, by kind.
 
-    Curves, a line per threshold: ``threshold`` (distance), ``in_range`` (whether it is in the
-    calibration range), ``mean``, ``p10`` and ``p90`` over all classes of the utility, and ``class
-    0`` ... of single classes, spread evenly over the ranks by the base's mean utility in its range.
-    Histograms, a line per bin: ``low``, ``high`` (cosine similarity), ``positives``, ``negatives``
-    (shares of all pairs of the kind, summing to 1 up to pairs beyond [-1, 1]).
+    - ``utility``, a line per threshold: ``threshold`` (distance), ``in_range`` (of calibration),
+      ``mean``, ``p10`` and ``p90`` over all classes, and ``class 0`` ... of single classes, the
+      same in both runs, spread evenly over the ranks by the base's mean utility in its range.
+    - ``similarity``, a line per bin from ``low`` to ``high`` (cosine): ``positives`` and
+      ``negatives`` are shares of all pairs of the kind. None for hyperbolic runs.
+    - ``choices``: see :func:`reproduce.choice_data.under_choices`.
 
     Args:
         base, other: rows of a results table.
@@ -53,7 +54,9 @@ def of_pair(
         for row, result in pairs
         if result.settings["distance"] == "euclidean"
     ]
-    return _joined(curves), _joined(histograms)
+    choices = [_with_key(row, under_choices(result)) for row, result in pairs]
+    joined = {"utility": curves, "similarity": histograms, "choices": choices}
+    return {kind: _joined(frames) for kind, frames in joined.items()}
 
 
 def _evaluated(row: dict, runs: Path) -> EvaluationResult:

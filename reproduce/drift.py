@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from common.errors import UserError
-from reproduce.code_hash import code_hash
-from reproduce.execute import code_modules, load_source
+from reproduce.execute import code_modules
+from reproduce.keys import Keys
 from reproduce.runtime import Runtime
-from reproduce.store import HASH_LENGTH, SCHEMA_VERSION, RunKey, config_hash
+from reproduce.store import SCHEMA_VERSION, config_hash
 from reproduce.table import Planned, Table, plan
 
 # Data that every checkout has and that is read in a second.
@@ -20,7 +21,7 @@ EMBEDDED = ("glyphs",)
 
 
 def require_current(
-    frame: pd.DataFrame, table: Table, scale: str, path: Path, hashes: Hashes | None = None
+    frame: pd.DataFrame, table: Table, scale: str, path: Path, keys: Keys | None = None
 ) -> list[str]:
     """Every planned row and seed is there, and made by the configuration of today.
 
@@ -28,7 +29,7 @@ def require_current(
     error, for a changed comment changes the code's hash too.
 
     Args:
-        hashes: hand over one for several tables, so that code and data are read once.
+        keys: hand over one for several tables, so that code and data are read once.
 
     Raises:
         UserError: a row is missing, strange or not its own: the configuration hash, the schema
@@ -43,7 +44,7 @@ def require_current(
         if key[:3] not in known:
             raise UserError(f"{path}: {_name(row)} is not among the table's rows; {again}")
     made_by_others = []
-    hashes = hashes or Hashes()
+    keys = keys or Keys(Runtime(device="cpu"))
     for run, key in zip(planned, columns, strict=True):
         row = found.get(_key(key))
         if row is None:
@@ -54,9 +55,9 @@ def require_current(
             )
         if row["schema_version"] != SCHEMA_VERSION:
             raise UserError(f"{path}: {_name(row)} has another schema version; {again}")
-        if not hashes.made_by_todays_code(row, run):
+        if row["code_hash"] != keys.short_code(run.config):
             made_by_others.append(key)
-        elif row["run_hash"] != hashes.run_hash(row, run):
+        elif row["run_hash"] != _run_hash(row, run, keys):
             raise UserError(
                 f"{path}: {_name(row)} has run hash {row['run_hash']}, which is not that of its "
                 f"configuration, data and code; {again}"
@@ -82,37 +83,12 @@ def require_same_data(frames: Mapping[str, pd.DataFrame]) -> None:
                 )
 
 
-class Hashes:
-    """Today's hashes of planned runs; code and data are read once each."""
-
-    def __init__(self) -> None:
-        self._code: dict[tuple[str, ...], str] = {}
-        self._data: dict[str, str | None] = {}
-
-    def made_by_todays_code(self, row: Mapping[str, Any], run: Planned) -> bool:
-        return str(row["code_hash"]) == self._code_hash(run)[:HASH_LENGTH]
-
-    def run_hash(self, row: Mapping[str, Any], run: Planned) -> str:
-        """The hash that a row should have; its own where the data is not on this machine."""
-        data = run.config.data.model_dump_json()
-        if data not in self._data:
-            self._data[data] = _fingerprint(run)
-        if self._data[data] is None:
-            return row["run_hash"]
-        device = str(row["device"]).split(":")[0]
-        return RunKey(run.config, self._data[data], self._code_hash(run), device).run_hash
-
-    def _code_hash(self, run: Planned) -> str:
-        modules = code_modules(run.config)
-        if modules not in self._code:
-            self._code[modules] = code_hash(modules)
-        return self._code[modules]
-
-
-def _fingerprint(run: Planned) -> str | None:
+def _run_hash(row: Mapping[str, Any], run: Planned, keys: Keys) -> str:
+    """The hash that a row should have; its own where the data is not sure to be here."""
     if run.config.data.name not in EMBEDDED:
-        return None
-    return load_source(run.config, Runtime()).index.fingerprint
+        return row["run_hash"]
+    device = str(row["device"]).split(":")[0]
+    return replace(keys.of(run.config), device_type=device).run_hash
 
 
 def _require_consistent(frame: pd.DataFrame, planned: list[Planned], path: Path, again) -> None:

@@ -9,6 +9,8 @@ import pandas as pd
 
 from common.errors import UserError
 from reproduce import drift, results, time_results
+from reproduce.keys import Keys
+from reproduce.runtime import Runtime
 from reproduce.seal import require_sealed
 from reproduce.tables import TABLES
 
@@ -28,13 +30,13 @@ def read_all(scale: str, root: Path = results.RESULTS) -> Found:
         UserError: no results at all, or one that is broken, incomplete, edited or of another
             configuration.
     """
-    frames, warnings, hashes = {}, [], drift.Hashes()
+    frames, warnings, keys = {}, [], Keys(Runtime(device="cpu"))
     for table in TABLES.values():
         path = results.csv_path(table.name, scale, root)
         if path.exists():
             frames[table.name] = results.read(path)
             require_sealed(path)
-            warnings += drift.require_current(frames[table.name], table, scale, path, hashes)
+            warnings += drift.require_current(frames[table.name], table, scale, path, keys)
     drift.require_same_data(frames)
     path = results.csv_path(time_results.NAME, scale, root)
     if path.exists():

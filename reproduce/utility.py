@@ -4,7 +4,8 @@
 
 Curves and similarity histograms of finished runs are copied from the run folders into
 ``results/<scale>/figures/<table>_utility.csv`` and ``_similarity.csv``; the figure is drawn from
-those alone, so that it can be drawn again where the runs are not.
+those alone, so that it can be drawn again where the runs are not. ``_choices.csv`` beside them has
+the OPIS of the same runs under other choices, for the report.
 """
 
 if not __package__:
@@ -51,7 +52,7 @@ def main(argv: list[str]) -> int:
 
 
 def draw(table: Table, path: Path, seed: int, runs: Path) -> Path | None:
-    """Brings the two CSVs of a table up to date and draws its figure; None without a pair.
+    """Brings the CSVs of a table up to date and draws its figure; None without a pair.
 
     Args:
         path: of the table's results CSV.
@@ -65,17 +66,16 @@ def draw(table: Table, path: Path, seed: int, runs: Path) -> Path | None:
     if not pairs:
         return None
     folder = path.parent / "figures"
-    kept = [_kept(folder / f"{table.name}_{kind}.csv") for kind in ("utility", "similarity")]
+    files = {kind: folder / f"{table.name}_{kind}.csv" for kind in curve_data.KINDS}
+    kept = {kind: _kept(file) for kind, file in files.items()}
     parts = [_of_pair(base, other, kept, runs) for base, other in pairs]
-    frames = []
-    for i, kind in enumerate(("utility", "similarity")):
-        data = pd.concat([part[i] for part in parts], ignore_index=True)
-        file = folder / f"{table.name}_{kind}.csv"
+    for kind, file in files.items():
+        data = pd.concat([part[kind] for part in parts], ignore_index=True)
         with atomic_path(file) as temporary:
             data.to_csv(temporary, index=False, float_format="%.5g", lineterminator="\n")
-        # Drawn from what was written, so that it can be drawn again to the same bytes.
-        frames.append(_kept(file))
-    return curves.draw(*frames, table.title, folder / f"{table.name}_utility")
+    # Drawn from what was written, so that it can be drawn again to the same bytes.
+    utility, similarity = (_kept(files[kind]) for kind in ("utility", "similarity"))
+    return curves.draw(utility, similarity, table.title, folder / f"{table.name}_utility")
 
 
 def _pairs(frame: pd.DataFrame, seed: int) -> list[tuple[dict, dict]]:
@@ -91,11 +91,18 @@ def _pairs(frame: pd.DataFrame, seed: int) -> list[tuple[dict, dict]]:
     ]
 
 
-def _of_pair(base: dict, other: dict, kept: list[pd.DataFrame], runs: Path):
-    """The pair's curves and histograms: those kept, where they are of these very runs."""
-    hashes = [base["run_hash"], other["run_hash"]]
-    if len(kept[0]) and set(hashes) <= set(kept[0]["run_hash"]):
-        return [frame[frame["run_hash"].isin(hashes)] if len(frame) else frame for frame in kept]
+def _of_pair(
+    base: dict, other: dict, kept: dict[str, pd.DataFrame], runs: Path
+) -> dict[str, pd.DataFrame]:
+    """What is drawn of a pair: that which is kept, where it is of these very runs."""
+    hashes = {base["run_hash"], other["run_hash"]}
+    if all(len(kept[kind]) for kind in ("utility", "choices")) and all(
+        hashes <= set(kept[kind]["run_hash"]) for kind in ("utility", "choices")
+    ):
+        return {
+            kind: frame[frame["run_hash"].isin(hashes)] if len(frame) else frame
+            for kind, frame in kept.items()
+        }
     return curve_data.of_pair(base, other, runs)
 
 

@@ -7,6 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from common.errors import UserError, run_cli
+from eval import evaluate
 from reproduce import curve_data, pareto, results, utility
 from reproduce.config import dump
 from reproduce.figures import curves, labels, margins, plane, style, times
@@ -44,7 +45,8 @@ def distances(path) -> tuple[np.ndarray, np.ndarray]:
 
 def test_curves_and_histograms_against_brute_force(store):
     root, rows = store
-    found, histograms = curve_data.of_pair(*rows, root, classes=12)
+    data = curve_data.of_pair(*rows, root, classes=12)
+    found, histograms = data["utility"], data["similarity"]
     assert list(found["row"].unique()) == ["ProxyAnchor", "ProxyAnchor+TCM"]
     for row in rows:
         d, y = distances(root / row["run_hash"] / "embeddings.npz")
@@ -75,6 +77,22 @@ def test_curves_and_histograms_against_brute_force(store):
     assert np.all(np.diff(means) > -0.03)
 
 
+def test_opis_under_other_choices_is_that_of_a_pass_of_its_own(store):
+    root, rows = store
+    found = curve_data.of_pair(*rows, root)["choices"]
+    mine = found[found["row"] == "ProxyAnchor"].set_index(["choice", "value"])["opis"]
+    with np.load(root / rows[0]["run_hash"] / "embeddings.npz") as data:
+        x, y = data["embeddings"], data["labels"]
+
+    def opis(**settings) -> float:
+        return evaluate(x, y, **settings).opis
+
+    assert mine["as declared", ""] == pytest.approx(opis())
+    assert mine["FAR range", "0.1 to 0.3"] == pytest.approx(opis(far_range=(0.1, 0.3)), rel=0.02)
+    assert mine["distance", "cosine"] == pytest.approx(opis(distance="cosine"), rel=0.02)
+    assert mine["weight c", "2"] == pytest.approx(opis(c=2.0), rel=0.02)
+
+
 def write_table(folder, rows) -> None:
     frame = frames.frame(TABLE, "demo", lambda row, seed: {"opis": 1e-4 * (1 + seed)})
     for row in rows:
@@ -100,8 +118,8 @@ def test_the_utility_figure_needs_the_runs_once(store, tmp_path, capsys):
 
 def test_hyperbolic_runs_have_no_similarity_histogram(store, tmp_path):
     root, rows = store
-    found, histograms = curve_data.of_pair(*rows, root)
-    path = curves.draw(found, histograms.iloc[:0], "title", tmp_path / "figure")
+    data = curve_data.of_pair(*rows, root)
+    path = curves.draw(data["utility"], data["similarity"].iloc[:0], "title", tmp_path / "figure")
     assert "hyperbolic distance" in path.with_suffix(".svg").read_text()
 
 
