@@ -11,14 +11,18 @@ import numpy as np
 from common.errors import UserError
 from eval import opis as formulas
 from eval.counts import ClassCounts
+from eval.domains import average, class_domains, domain_results, opis_across_domains
 from eval.exact_pass import LARGEST, exact_pass
 from eval.geometry import geometry
 from eval.large_pass import large_pass
+from eval.options import Options
 from eval.pairs import Pairs
-from eval.prepare import Prepared, prepare
-from eval.result import DomainResult, EvaluationResult, Tar
+from eval.prepare import prepare
+from eval.result import EvaluationResult, Tar
+from eval.sampling import draw_queries, intervals, sampling_variance
+from eval.scores import Scores
 
-# An average of smooth curves: a tenth of the thresholds is plenty for the noise floor.
+# An average of smooth curves: a tenth of the thresholds is plenty for the noise floor and chance.
 FLOOR_POINTS = 100
 
 
@@ -26,6 +30,9 @@ def evaluate(
     embeddings: Any,
     labels: Any,
     *,
+    gallery: Any = None,
+    gallery_labels: Any = None,
+    sample_queries: int | None = None,
     ks: Iterable[int] = (1, 2, 4, 8),
     far_range: tuple[float, float] = (1e-2, 1e-1),
     epsilon: float = 0.1,
@@ -50,16 +57,25 @@ def evaluate(
     Up to 2,048 images every pair is kept, in float64. Beyond, negatives are counted in histogram
     bins in one blockwise float32 pass over half of the similarity matrix: OPIS then agrees with the
     exact value to 1e-3 relative, R@K and MAP@R are exact (near ties are compared in float64), and
-    memory is bounded by ``memory_mb`` and the number of same-class pairs, not by N^2.
+    memory is bounded by ``memory_mb`` and the number of same-class pairs, not by N^2. Embeddings on
+    a GPU are counted there.
+
+    With a ``gallery``, queries are compared with its images alone: a class's negatives are its
+    queries against others' gallery images, and the reverse. With ``sample_queries`` so many
+    queries, drawn class by class, are compared with all images; pooled rates weigh each query by
+    the images that it stands for, ``opis`` and ``opis_far`` are less what the draw adds to them,
+    and ``intervals`` say how far they and R@K may be from the whole set's.
 
     Corner cases: an image is never its own neighbour (by index); ties go to the lower index;
     queries and classes without a positive are left out and counted, the images still serve as
     negatives; an all-zero embedding has similarity 0 to all others; if the range is one point, OPIS
-    is taken there.
+    is taken there. ``epsilon_opis`` of sampled queries is not freed of chance.
 
     Args:
         embeddings: (N, D) numpy array or tensor of any float type.
         labels: (N,) strings or integers.
+        gallery, gallery_labels: (G, D) and (G,), where other images are searched than queried.
+        sample_queries: how many queries to draw; None takes all.
         ks: values of K.
         far_range: false-accept rates of the calibration range, in (0, 1].
         epsilon: share of best and of worst classes that epsilon-OPIS compares, in (0, 0.5].
@@ -68,95 +84,97 @@ def evaluate(
         grid_points: thresholds over the range, at least 1.
         tar_at: false-accept rates at which TAR is wanted.
         domains: (N,) names, or None; all images of a class are in one domain.
-        seed: of the random folds behind the noise floor.
-        memory_mb: for histograms, in MiB.
+        seed: of the random folds behind the noise floor, and of the draw of queries.
+        memory_mb: for histograms, and for same-class pairs, in MiB each.
         threads: None for all.
         progress: show a bar.
 
     Raises:
         UserError: bad shapes or values (rows are named), too few classes or negatives, an option
-            out of range.
+            out of range, same-class pairs that do not fit into memory.
     """
-    ks, far_range = tuple(ks), tuple(far_range)
-    _check_options(ks, far_range, epsilon, c, grid_points)
+    options = Options(ks, far_range, epsilon, c, distance, curvature, grid_points, seed)
     space = geometry(distance, curvature)
-    images = prepare(embeddings, labels, seed)
-    if len(images.codes) <= LARGEST:
-        pairs = exact_pass(images, space)
-    else:
-        pairs = large_pass(
-            images,
-            space,
-            ks=ks,
-            far_range=far_range,
-            memory_mb=memory_mb,
-            threads=threads,
-            progress=progress,
-        )
-    kept = images.sizes >= 2
-    counts = ClassCounts(pairs, images, space, kept)
-    d_min, d_max = (counts.threshold_at_rank(_rank(f, pairs, math.ceil)) for f in sorted(far_range))
+    images = prepare(embeddings, labels, gallery, gallery_labels, seed=seed)
+    if sample_queries is not None:
+        images = draw_queries(images, sample_queries, seed)
+    of_class = None if domains is None else class_domains(images, domains)
+    pairs, how = _all_pairs(Scores(images, space), options, memory_mb, threads, progress)
+    counts = ClassCounts(pairs, images, space)
+    ends = (_rank(f, pairs, math.ceil) for f in sorted(options.far_range))
+    d_min, d_max = (counts.threshold_at_rank(k) for k in ends)
     thresholds = np.linspace(d_min, d_max, grid_points) if d_max > d_min else np.array([d_min])
     far, frr = counts.far(thresholds), counts.frr(thresholds)
     curves = formulas.utility(1 - far, 1 - frr, c)
-    some = thresholds[:: math.ceil(len(thresholds) / FLOOR_POINTS)]
-    without = [1 - rates for rates in counts.rates_without_a_fold(some)]
+    few = thresholds[:: math.ceil(len(thresholds) / FLOOR_POINTS)]
+    without = [1 - rates for rates in counts.rates_without_a_fold(few)]
     floor = formulas.noise_floor(formulas.utility(*without, c))
-    found = formulas.opis(curves)
-    first, precision = _per_query(pairs, images)
-    valid = images.sizes[images.codes] >= 2
+    variance = np.zeros(len(curves))
+    if images.sampled:
+        variance = sampling_variance(counts, few, c)
+        floor = max(0.0, floor - formulas.chance(variance))
+    opis = formulas.opis(curves) - formulas.chance(variance)
+    codes = images.queries.codes
+    valid, weight, ranks = images.kept[codes], images.weights[codes], pairs.ranks
+    recall_at = {k: average(ranks.first <= k, valid, weight) for k in options.ks}
+    map_at_r = average(ranks.precision, valid, weight)
+    found = {}
+    if images.sampled:
+        centre = {"opis": opis, "map_at_r": map_at_r}
+        centre |= {f"recall_at_{k}": value for k, value in recall_at.items()}
+        found = intervals(counts, few, c, options.ks, centre, seed)
     per_domain, across = {}, float("nan")
-    if domains is not None:
-        of_class = _class_domains(images, domains)
-        per_domain = _domain_results(images, of_class, curves, first, precision, ks, kept)
-        across = _across_domains(counts, of_class, thresholds, c)
-    settings = {
-        "ks": list(ks), "far_range": list(far_range), "epsilon": epsilon, "c": c,
-        "distance": distance, "grid_points": grid_points, "floor_seed": seed,
-        "pairs": "all, in float64" if len(images.codes) <= LARGEST else "all, binned",
-    }  # fmt: skip
-    if distance == "poincare":
-        settings["curvature"] = curvature
+    if of_class is not None:
+        per_domain = domain_results(images, of_class, curves, variance, ranks, options.ks)
+        across = opis_across_domains(counts, of_class, thresholds, c)
+    kept, everyone = images.kept, images.gallery if images.sampled else images.queries
     return EvaluationResult(
-        recall_at={k: float((first[valid] <= k).mean()) for k in ks},
-        map_at_r=float(precision[valid].mean()),
-        opis=found,
+        recall_at=recall_at,
+        map_at_r=map_at_r,
+        opis=opis,
         epsilon_opis=formulas.epsilon_opis(curves, epsilon),
         opis_floor=floor,
-        opis_corrected=found - floor,
-        opis_far=_opis_far(counts, far_range, grid_points, c),
+        opis_corrected=opis - floor,
+        opis_far=_opis_far(counts, options),
         d_min=d_min,
         d_max=d_max,
         thresholds=thresholds,
         classes=images.classes[kept],
-        images=images.sizes[kept],
+        images=everyone.sizes[kept],
         utility=curves,
         far=far,
         frr=frr,
         tar_at={f: _tar(counts, f) for f in tar_at},
-        n_images=len(images.codes),
+        n_images=len(everyone.codes),
+        n_gallery=len(images.gallery.codes),
         n_classes=int(kept.sum()),
         n_queries=int(valid.sum()),
-        left_out_queries=int((~valid).sum()),
+        left_out_queries=int((~kept[everyone.codes]).sum()),
         left_out_classes=int((~kept).sum()),
         opis_across_domains=across,
         domains=per_domain,
-        settings=settings,
+        intervals=found,
+        settings=options.settings(how),
         counts=counts,
     )
 
 
-def _check_options(ks, far_range, epsilon, c, grid_points) -> None:
-    if not ks or min(ks) < 1:
-        raise UserError(f"ks={list(ks)}: give values of K that are at least 1")
-    if len(far_range) != 2 or not all(0 < f <= 1 for f in far_range):
-        raise UserError(f"far_range={list(far_range)}: give two false-accept rates in (0, 1]")
-    if not 0 < epsilon <= 0.5:
-        raise UserError(f"epsilon={epsilon}: it must lie in (0, 0.5]")
-    if not c > 0:
-        raise UserError(f"c={c}: it must be above 0")
-    if grid_points < 1:
-        raise UserError(f"grid_points={grid_points}: at least 1 is needed")
+def _all_pairs(scores: Scores, options: Options, memory_mb, threads, progress) -> tuple[Pairs, str]:
+    """The pairs of a set, by the pass that suits its size, and which they are."""
+    images = scores.images
+    queries, gallery = len(images.queries.codes), len(images.gallery.codes)
+    which = f"{queries} sampled queries against all" if images.sampled else "all"
+    if queries * gallery <= LARGEST:
+        return exact_pass(scores), f"{which}, in float64"
+    pairs = large_pass(
+        scores,
+        ks=options.ks,
+        far_range=options.far_range,
+        memory_mb=memory_mb,
+        threads=threads,
+        progress=progress,
+    )
+    return pairs, f"{which}, binned"
 
 
 def _rank(far: float, pairs: Pairs, rounding) -> int:
@@ -177,74 +195,15 @@ def _tar(counts: ClassCounts, far: float) -> Tar:
     return Tar(far, threshold, float(1 - counts.overall_frr(np.array([threshold]))[0]))
 
 
-def _opis_far(counts: ClassCounts, far_range, grid_points: int, c: float) -> float:
-    rates = np.geomspace(*sorted(far_range), grid_points)
-    ranks = sorted({_rank(f, counts.pairs, math.ceil) for f in rates})
-    at = {k: counts.threshold_at_rank(k) for k in ranks}
-    thresholds = np.array([at[_rank(f, counts.pairs, math.ceil)] for f in rates])
-    curves = formulas.utility(1 - counts.far(thresholds), 1 - counts.frr(thresholds), c)
-    return formulas.opis(curves)
-
-
-def _per_query(pairs: Pairs, images: Prepared) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) rank of the first positive (beyond all for queries without), and MAP@R's term.
-
-    MAP@R (Musgrave et al. 2020): mean over the R nearest of precision at i where i is a hit.
-    """
-    n = len(images.codes)
-    relevant = images.sizes[images.codes] - 1
-    first = np.full(n, np.iinfo(np.int64).max)
-    positives = pairs.positives
-    np.minimum.at(first, positives.query, positives.rank)
-    start = np.concatenate([[0], np.cumsum(relevant)])
-    place = np.arange(len(positives.rank)) - start[positives.query] + 1
-    hits = positives.rank <= relevant[positives.query]
-    terms = np.where(hits, place / positives.rank, 0.0)
-    sums = np.bincount(positives.query, weights=terms, minlength=n)
-    return first, sums / np.maximum(relevant, 1)
-
-
-def _class_domains(images: Prepared, domains: Any) -> np.ndarray:
-    """(C,) the domain of each class."""
-    names = np.asarray(domains).astype(str)
-    if names.shape != images.codes.shape:
-        raise UserError(f"{len(images.codes)} embeddings but domains of shape {names.shape}")
-    names = names[images.order]
-    of_class = names[images.starts[:-1]]
-    mixed = np.flatnonzero(names != of_class[images.codes])
-    if len(mixed):
-        label = images.classes[images.codes[mixed[0]]]
-        raise UserError(f"class {label!r} is in two domains: prefix labels with their domain")
-    return of_class
-
-
-def _domain_results(images, of_class, curves, first, precision, ks, kept):
-    results = {}
-    for name in np.unique(of_class[kept]):
-        queries = (of_class[images.codes] == name) & (images.sizes[images.codes] >= 2)
-        rows = curves[of_class[kept] == name]
-        results[str(name)] = DomainResult(
-            recall_at={k: float((first[queries] <= k).mean()) for k in ks},
-            map_at_r=float(precision[queries].mean()),
-            opis=formulas.opis(rows),
-            n_classes=len(rows),
-            n_queries=int(queries.sum()),
-        )
-    return results
-
-
-def _across_domains(counts: ClassCounts, of_class, thresholds, c: float) -> float:
-    """OPIS with domains for classes: variance over domains of the utility of their pooled pairs."""
-    kept = counts.kept
-    names = of_class[kept]
-    negatives = counts.pairs.negative_counts.sum(1)[kept].astype(float)
-    sizes = counts.images.sizes[kept].astype(float)
-    positives = sizes * (sizes - 1)
+def _opis_far(counts: ClassCounts, options: Options) -> float:
+    """OPIS with thresholds spaced evenly in log FAR."""
+    rates = np.geomspace(*sorted(options.far_range), options.grid_points)
+    ranks = [_rank(f, counts.pairs, math.ceil) for f in rates]
+    at = {k: counts.threshold_at_rank(k) for k in set(ranks)}
+    thresholds = np.array([at[k] for k in ranks])
     far, frr = counts.far(thresholds), counts.frr(thresholds)
-    curves = []
-    for name in np.unique(names):
-        at = names == name
-        pooled_far = np.average(far[at], axis=0, weights=negatives[at])
-        pooled_frr = np.average(frr[at], axis=0, weights=positives[at])
-        curves.append(formulas.utility(1 - pooled_far, 1 - pooled_frr, c))
-    return formulas.opis(np.array(curves))
+    found = formulas.opis(formulas.utility(1 - far, 1 - frr, options.c))
+    if counts.images.sampled:
+        few = thresholds[:: math.ceil(len(thresholds) / FLOOR_POINTS)]
+        found -= formulas.chance(sampling_variance(counts, few, options.c))
+    return found

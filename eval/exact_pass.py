@@ -4,45 +4,45 @@ from __future__ import annotations
 
 import numpy as np
 
-from eval.geometry import Geometry
-from eval.pairs import Pairs, Positives, SortedNegatives, negative_counts
-from eval.prepare import FOLDS, Prepared
+from eval.negatives import SortedNegatives
+from eval.pairs import Pairs, Ranks, negative_counts
+from eval.positives import Positives
+from eval.prepare import Prepared
+from eval.ranking import rank_row
+from eval.scores import Scores
 
 # 2,048 images have 2 million pairs, 16 MB: less than any block of the large pass.
-LARGEST = 2048
-# Scores closer than this are ties: sums of products in another order differ by less.
-RESOLUTION = 12
+LARGEST = 2048**2
 
 
-def exact_pass(images: Prepared, geometry: Geometry) -> Pairs:
-    """All pairs of at most :data:`LARGEST` images, scores rounded to 12 decimals."""
-    left, right = (v.cpu().numpy() for v in geometry.vectors(images.embeddings.double()))
-    scores = np.round(left @ right.T, RESOLUTION)
-    codes = images.codes
-    n = len(codes)
-    upper_i, upper_j = np.triu_indices(n, 1)
-    across = codes[upper_i] != codes[upper_j]
-    i, j = upper_i[across], upper_j[across]
-    groups = FOLDS * codes + images.folds
-    negatives = SortedNegatives(scores[i, j], np.stack([groups[i], groups[j]]), len(images.classes))
-    return Pairs(
-        _positives(scores, images),
-        negatives,
-        negative_counts(codes, images.folds, images.sizes),
-        len(i),
-    )
+def exact_pass(scores: Scores) -> Pairs:
+    """All pairs, at most :data:`LARGEST` of them."""
+    images = scores.images
+    queries, gallery = images.queries, images.gallery
+    matrix = scores.block(slice(0, len(queries.codes)), slice(0, len(gallery.codes)))
+    across = queries.codes[:, None] != gallery.codes[None, :]
+    i, j = np.nonzero(np.triu(across) if images.symmetric else across)
+    groups, n_classes = images.groups, len(images.classes)
+    if images.sampled:
+        ends, weights = groups.of_query[i][None], images.weights[queries.codes[i]] / 2
+    else:
+        ends, weights = np.stack([groups.of_query[i], groups.of_gallery[j]]), np.ones(len(i))
+    negatives = SortedNegatives(matrix[i, j], ends, weights, groups, n_classes)
+    positives, ranks = _rank(matrix, images)
+    return Pairs(positives, ranks, negatives, *negative_counts(images))
 
 
-def _positives(scores: np.ndarray, images: Prepared) -> Positives:
-    """Ranks by sorting each row: by score, then by the index that the image came with."""
-    codes, n = images.codes, len(images.codes)
-    columns = {name: [] for name in ("scores", "query", "other", "rank")}
-    for q in range(n):
-        order = np.lexsort((images.order, -scores[q]))
-        order = order[order != q]
-        at = np.flatnonzero(codes[order] == codes[q])
-        columns["scores"].append(scores[q, order[at]])
-        columns["query"].append(np.full(len(at), q))
-        columns["other"].append(order[at])
-        columns["rank"].append(at + 1)
-    return Positives(**{name: np.concatenate(parts) for name, parts in columns.items()})
+def _rank(matrix: np.ndarray, images: Prepared) -> tuple[Positives, Ranks]:
+    """Sorts each row: by score, then by the index that the image came with."""
+    codes, gallery = images.queries.codes, images.gallery
+    scores, others = [np.empty(0)], [np.empty(0, dtype=np.int32)]
+    ranked = [rank_row(row, q, images) for q, row in enumerate(matrix)]
+    for q, row in enumerate(matrix):
+        same = np.arange(gallery.starts[codes[q]], gallery.starts[codes[q] + 1])
+        same = same[same != images.own[q]]
+        order = same[np.argsort(-row[same], kind="stable")]
+        scores.append(row[order])
+        others.append(order.astype(np.int32))
+    start = np.concatenate([[0], np.cumsum(images.relevant)])
+    first, precision = (np.array(column) for column in zip(*ranked, strict=True))
+    return Positives(np.concatenate(scores), np.concatenate(others), start), Ranks(first, precision)

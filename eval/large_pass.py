@@ -1,180 +1,147 @@
-"""The pass for large sets on a CPU: half of the similarity matrix, block by block, each score once.
+"""The pass for large sets: blocks of float32 products, each counted once and forgotten.
 
-Rows are sorted by class. Each block is a float32 matrix product; one compiled loop puts each score
-into the histograms of both ends' classes and counts it into the ranks that it decides. Positives
-are few: they are computed apart, in float64. Near ties are compared again in float64, so that R@K
-and MAP@R are exact whatever the block size or the number of threads.
+Images are sorted by class. Of one set, half of the matrix is enough: a product counts for both of
+its ends. Threads take blocks in turn, multiply and count them (on a GPU, torch does). Positives are
+few: they are computed apart, in float64, and so are near ties between them and negatives: R@K and
+MAP@R are exact whatever the block size or the number of threads.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+
 import numba
-import numpy as np
 import torch
 from tqdm import tqdm
 
-from eval import kernels
-from eval.binning import FOLD_BINS, TAIL, Bins, choose_bins, sample_scores
-from eval.geometry import Geometry
-from eval.pairs import BinnedNegatives, Pairs, Positives, max_ranks, negative_counts
-from eval.positives import ClassPositives, class_positives
-from eval.prepare import FOLDS, Prepared
-from eval.recheck import rank_rows, settle_near_ties
+from eval.binning import Bins, choose_bins, sample_products
+from eval.compiled import CompiledCounter
+from eval.negatives import BinnedNegatives
+from eval.on_device import DeviceCounter, DeviceRanking
+from eval.pairs import Pairs, negative_counts, rank_limits
+from eval.positives import class_positives
+from eval.prepare import Prepared
+from eval.ranking import Ranking
+from eval.scores import Scores
 
 ATTEMPTS = 3  # at placing the bins; the second always lands but for rounding
-EVENTS = 2**20  # near ties that each thread can keep
-ROWS, COLUMNS = 1024, 4096
-
-
-class _Counters:
-    """What the compiled loop writes: a copy for each thread, summed at the end."""
-
-    def __init__(self, threads: int, images: Prepared, bins: Bins, positives: int, columns: int):
-        n = len(images.codes)
-        # A bin of a class holds at most its images times all others.
-        wide = int(images.sizes.max()) * n >= 2**31
-        kind = np.int64 if wide else np.int32
-        classes = len(images.classes)
-        self.hist = np.zeros((threads, classes, bins.count), dtype=kind)
-        self.fold_hist = np.zeros((threads, classes, FOLDS, FOLD_BINS + 1), dtype=kind)
-        self.scratch = np.empty((threads, columns + 1), dtype=np.int32)
-        self.tail = np.zeros((threads, TAIL), dtype=np.int64)
-        self.above = np.zeros((threads, positives + 1), dtype=np.int32)
-        self.events = np.empty((threads, EVENTS, 2), dtype=np.int32)
-        self.values = np.empty((threads, EVENTS), dtype=np.float32)
-        self.n_events = np.zeros(threads, dtype=np.int64)
-        self.lost = np.zeros((threads, n), dtype=np.bool_)
-
-    def negatives(self, bins: Bins) -> BinnedNegatives:
-        """The histograms of all threads together."""
-        return BinnedNegatives(
-            bins.edges,
-            self.hist.sum(0, dtype=np.int64),
-            bins.fold_edges,
-            self.fold_hist.sum(0, dtype=np.int64),
-            bins.tail_edges,
-            self.tail.sum(0),
-        )
-
-    def kept_events(self) -> tuple[np.ndarray, np.ndarray]:
-        """(E, 2) query and negative of the near ties, and (E,) their float32 scores."""
-        pairs = [self.events[t, :n] for t, n in enumerate(self.n_events)]
-        values = [self.values[t, :n] for t, n in enumerate(self.n_events)]
-        return np.concatenate(pairs), np.concatenate(values)
+BLOCK = (512, 1024)  # rows and columns: a block and its histograms stay in a core's cache
+DEVICE_BLOCK = (2048, 8192)
 
 
 def large_pass(
-    images: Prepared,
-    geometry: Geometry,
+    scores: Scores,
     *,
     ks: tuple[int, ...],
     far_range: tuple[float, float],
     memory_mb: float,
     threads: int | None,
     progress: bool,
-    block: tuple[int, int] = (ROWS, COLUMNS),
+    block: tuple[int, int] | None = None,
+    compiled: bool | None = None,
 ) -> Pairs:
     """Counts all pairs; see the module's text.
 
     Args:
         ks: of R@K; ranks beyond the largest, and beyond R of MAP@R, are not followed.
         far_range: the histogram is finest there.
-        memory_mb: for the histograms, in MiB; the rest needs about 100 MiB and 12 bytes a positive.
+        memory_mb: for the histograms, and for the positives, in MiB; the rest needs about 100 MiB.
         threads: None for all.
         block: rows and columns of a block.
+        compiled: the compiled loops (CPU alone) or torch's operations; None for what suits.
     """
-    threads = kernels.thread_count(threads)
-    counts = negative_counts(images.codes, images.folds, images.sizes)
-    left, right = (v.float().contiguous() for v in geometry.vectors(images.embeddings))
-    before = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(threads)
-    torch.set_num_threads(threads)
+    images = scores.images
+    if compiled is None:
+        compiled = images.gallery.embeddings.device.type == "cpu"
+    threads = thread_count(threads) if compiled else 1
+    block = block or (BLOCK if compiled else DEVICE_BLOCK)
+    limits = rank_limits(images, ks)
+    counts, total = negative_counts(images)
+    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(thread_count(None) if not compiled else threads)
+    torch.set_float32_matmul_precision("highest")  # no TF32
     try:
-        positives = class_positives(images, geometry)
-        relevant = np.repeat(max_ranks(images.sizes, ks), images.sizes)
-        sample = sample_scores(left, right, images, relevant)
-        bins = choose_bins(sample, images, geometry, far_range, memory_mb, threads)
-        stop, floor = _relevant(positives, sample.cutoff)
-        for _ in range(ATTEMPTS):
-            counters = _Counters(threads, images, bins, len(positives.scores), block[1])
-            _count(left, right, images, positives, stop, floor, bins, counters, block, progress)
-            negatives = counters.negatives(bins)
-            better = bins.around(negatives, counts, far_range)
+        single = scores.single()
+        positives = class_positives(scores, memory_mb, threads)
+        sample = sample_products(single, images, limits)
+        ranks_on = Ranking if compiled else DeviceRanking
+        ranking = ranks_on(scores, single, positives, sample.cutoff, limits)
+        self_score = scores.geometry.self_score
+        bins = choose_bins(sample, images, single, self_score, far_range, memory_mb, threads)
+        made = CompiledCounter if compiled else DeviceCounter
+        for attempt in range(ATTEMPTS):
+            wanted = None if attempt else ranking
+            counters = [made(images, single, bins, wanted, block) for _ in range(threads)]
+            _count(counters, images, block, progress)
+            negatives = _together(counters, images, bins)
+            better = bins.around(negatives, total, far_range)
             if better is None:
                 break
             # The sample misjudged the range: count again with bins where it really lies.
             bins = better
-        rank = _ranks(positives, stop, relevant, counters.above.sum(0))
-        settle_near_ties(rank, *counters.kept_events(), stop, positives, images, geometry)
-        rank_rows(rank, np.flatnonzero(counters.lost.any(0)), positives, images, geometry)
+        return Pairs(positives, ranking.ranks(), negatives, counts, total)
     finally:
-        numba.set_num_threads(before[0])
-        torch.set_num_threads(before[1])
-    return Pairs(
-        Positives(positives.scores, positives.query, positives.other, rank),
-        negatives,
-        counts,
-        int(counts.sum()) // 2,
-    )
+        torch.set_num_threads(before[0])
+        torch.set_float32_matmul_precision(before[1])
 
 
-def _relevant(positives: ClassPositives, cutoff: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) end of each query's positives that can still matter, and the least score to look at."""
-    matters = positives.scores >= np.repeat(cutoff, np.diff(positives.start))
-    stop = positives.start[:-1] + np.bincount(
-        positives.query, weights=matters, minlength=len(cutoff)
-    ).astype(np.int64)
-    some = stop > positives.start[:-1]
-    floor = np.full(len(cutoff), np.inf, dtype=np.float32)
-    floor[some] = positives.scores[stop[some] - 1] - 2 * kernels.TOLERANCE
-    return stop, floor
+def thread_count(threads: int | None) -> int:
+    """The number of threads asked for, one for each core for None."""
+    most = numba.config.NUMBA_NUM_THREADS
+    return most if threads is None else max(1, min(threads, most))
 
 
-def _count(left, right, images, positives, stop, floor, bins, counters, block, progress) -> None:
-    n = len(images.codes)
-    class_stop = images.starts[1:][images.codes]
-    codes = images.codes.astype(np.int32)
+def _count(counters: list, images: Prepared, block: tuple[int, int], progress: bool) -> None:
+    """Gives out the blocks that hold cross-class pairs."""
+    tasks = _blocks(images, block)
+    free: SimpleQueue = SimpleQueue()
+    for counter in counters:
+        free.put(counter)
+
+    def work(task: tuple[slice, slice]) -> int:
+        counter = free.get()
+        try:
+            counter.count(*task)
+        finally:
+            free.put(counter)
+        rows, columns = task
+        return (rows.stop - rows.start) * (columns.stop - columns.start)
+
+    total = sum((r.stop - r.start) * (c.stop - c.start) for r, c in tasks)
+    bar = tqdm(total=total, unit="pair", unit_scale=True, disable=not progress)
+    if len(counters) == 1 or len(tasks) == 1:
+        with bar:
+            for task in tasks:
+                bar.update(work(task))
+        return
+    # One thread a product: several products run at a time.
+    pool = ThreadPoolExecutor(len(counters), initializer=torch.set_num_threads, initargs=(1,))
+    with bar, pool:
+        for done in pool.map(work, tasks):
+            bar.update(done)
+
+
+def _blocks(images: Prepared, block: tuple[int, int]) -> list[tuple[slice, slice]]:
+    queries, gallery = images.queries, images.gallery
     rows, columns = block
-    buffer = torch.empty(rows * columns, dtype=torch.float32)
-    total = n * (n + 1) // 2
-    with tqdm(total=total, unit="pair", unit_scale=True, disable=not progress) as bar:
-        for i in range(0, n, rows):
-            i_stop = min(n, i + rows)
-            # Columns before the end of the first row's class hold no negatives of these rows.
-            for j in range(int(class_stop[i]), n, columns):
-                j_stop = min(n, j + columns)
-                shape = (i_stop - i, j_stop - j)
-                scores = buffer[: shape[0] * shape[1]].view(shape)
-                torch.mm(left[i:i_stop], right[j:j_stop].T, out=scores)
-                kernels.count_block(
-                    scores.numpy(),
-                    i,
-                    j,
-                    class_stop,
-                    codes,
-                    images.folds,
-                    positives.start,
-                    stop,
-                    positives.scores,
-                    floor,
-                    counters.scratch,
-                    counters.hist,
-                    counters.fold_hist,
-                    counters.tail,
-                    counters.above,
-                    counters.events,
-                    counters.values,
-                    counters.n_events,
-                    counters.lost,
-                    *bins.numbers,
-                )
-            bar.update((i_stop - i) * (2 * n - i - i_stop + 1) // 2)
+    tasks = []
+    for i in range(0, len(queries.codes), rows):
+        # Of one set, columns before the end of the first row's class are no later negatives.
+        first = int(gallery.starts[queries.codes[i] + 1]) if images.symmetric else 0
+        taken = slice(i, min(len(queries.codes), i + rows))
+        tasks += [
+            (taken, slice(j, min(len(gallery.codes), j + columns)))
+            for j in range(first, len(gallery.codes), columns)
+        ]
+    return tasks
 
 
-def _ranks(positives: ClassPositives, stop, relevant, above: np.ndarray) -> np.ndarray:
-    """(P,) place among the positives plus the negatives above, or a bound where irrelevant."""
-    running = np.concatenate([[0], np.cumsum(above[:-1])])
-    first = positives.start[:-1][positives.query]
-    rank = positives.place + running[1:] - running[first]
-    irrelevant = np.arange(len(rank)) >= stop[positives.query]
-    return np.where(irrelevant, relevant[positives.query] + 1, rank)
+def _together(counters: list, images: Prepared, bins: Bins) -> BinnedNegatives:
+    first = counters[0]
+    for other in counters[1:]:
+        first.hist += other.hist
+        first.tail += other.tail
+    return BinnedNegatives(
+        bins.edges, first.hist, images.groups, images.weights, bins.tail_edges, first.tail
+    )

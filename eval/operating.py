@@ -75,13 +75,13 @@ def operating_curves(
         far[:, at], frr[:, at] = counts.far(thresholds[at]), counts.frr(thresholds[at])
         overall_far[at] = counts.overall_far(thresholds[at])
         overall_frr[at] = counts.overall_frr(thresholds[at])
-    positives = first.images * (first.images - 1) // 2
+    positives = first.counts.positive_pairs
     return OperatingCurves(
         classes=first.classes.astype(np.str_),
         images=first.images,
         thresholds=thresholds,
         positives=positives,
-        negatives=first.images * (first.n_images - first.images),
+        negatives=first.counts.negative_pairs,
         far=far,
         frr=frr,
         overall_far=overall_far,
@@ -130,11 +130,8 @@ def similarity_histogram(
 
 
 def recall_at_1_by_class(result: EvaluationResult) -> np.ndarray:
-    """(C,) share of each class's images whose nearest other image is of the class."""
+    """(C,) share of each class's queries whose nearest other image is of the class."""
     counts = result.counts
-    positives = counts.pairs.positives
-    # Positives stand query by query, the nearest first.
-    queries, nearest = np.unique(positives.query, return_index=True)
-    codes = counts.images.codes[queries]
-    hits = np.bincount(codes, positives.rank[nearest] == 1, minlength=len(counts.images.classes))
-    return (hits / np.maximum(counts.images.sizes, 1))[counts.kept]
+    codes, classes = counts.images.queries.codes, len(counts.images.classes)
+    hits = np.bincount(codes, counts.pairs.ranks.first == 1, minlength=classes)
+    return (hits / np.maximum(counts.images.queries.sizes, 1))[counts.kept]

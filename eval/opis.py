@@ -44,5 +44,10 @@ def noise_floor(without: np.ndarray) -> float:
     if not len(without):
         return float("nan")
     folds = without.shape[1]
-    variance = (folds - 1) * np.mean((without - without.mean(1, keepdims=True)) ** 2)
-    return float(variance * (len(without) - 1) / len(without))
+    squares = (without - without.mean(1, keepdims=True)) ** 2
+    return chance((folds - 1) * squares.mean((1, 2)))
+
+
+def chance(variance: np.ndarray) -> float:
+    """What independent errors of the classes' curves, of such variance (C,), add to OPIS."""
+    return float(variance.mean() * (len(variance) - 1) / len(variance))

@@ -1,49 +1,92 @@
-"""Same-class pairs: few, so they are computed one class at a time, in float64."""
+"""Same-class pairs: few, so they are computed class by class, in float64."""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
-from eval.exact_pass import RESOLUTION
-from eval.geometry import Geometry
+from common.errors import UserError
+from eval import kernels
 from eval.prepare import Prepared
+from eval.scores import Scores
+
+BYTES = 16  # a pair: score, image, and a counter of the negatives above it
+SMALL = 128  # neighbouring classes of fewer images together share a product
+BLOCK = 2**21  # scores computed at once
 
 
 @dataclass(frozen=True)
-class ClassPositives:
-    """All ordered same-class pairs, query by query, the most similar first, ties by index.
+class Positives:
+    """All pairs of a query and another image of its class, query by query.
+
+    The most similar comes first, ties by index.
 
     Attributes:
         scores: (P,) float64, rounded to 12 decimals.
-        query, other: (P,) sorted rows.
-        start: (N + 1,) where each query's pairs begin, and P.
+        other: (P,) place of the other image in the sorted gallery, int32.
+        start: (Q + 1,) where each query's pairs begin, and P.
     """
 
     scores: np.ndarray
-    query: np.ndarray
     other: np.ndarray
     start: np.ndarray
 
     @property
-    def place(self) -> np.ndarray:
-        """(P,) place among the query's positives, from 1."""
-        return np.arange(len(self.scores)) - self.start[self.query] + 1
+    def query(self) -> np.ndarray:
+        """(P,) place of the query among the sorted queries."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
 
 
-def class_positives(images: Prepared, geometry: Geometry) -> ClassPositives:
-    """Computes them; memory is that of the result and one class's square."""
-    scores, others = [], []
-    for first, stop in zip(images.starts[:-1], images.starts[1:], strict=True):
-        left, right = geometry.vectors(images.embeddings[first:stop].double())
-        square = np.round((left @ right.T).cpu().numpy(), RESOLUTION)
-        np.fill_diagonal(square, -np.inf)
-        # Rows of a class stand in the order in which they came: stable means ties by index.
-        order = np.argsort(-square, axis=1, kind="stable")[:, :-1]
-        scores.append(np.take_along_axis(square, order, 1).ravel())
-        others.append((order + first).ravel())
-    per_query = np.repeat(images.sizes - 1, images.sizes)
-    start = np.concatenate([[0], np.cumsum(per_query)])
-    query = np.repeat(np.arange(len(images.codes)), per_query)
-    return ClassPositives(np.concatenate(scores), query, np.concatenate(others), start)
+def class_positives(scores: Scores, memory_mb: float, threads: int) -> Positives:
+    """Computes them.
+
+    Raises:
+        UserError: they do not fit into ``memory_mb``.
+    """
+    images = scores.images
+    start = np.concatenate([[0], np.cumsum(images.relevant)])
+    count = int(start[-1])
+    if count * BYTES > memory_mb * 2**20:
+        raise UserError(
+            f"the {count:,} same-class pairs need {count * BYTES / 2**20:,.0f} MiB, memory_mb is "
+            f"{memory_mb:g}: raise it, or evaluate a sample of queries (sample_queries)"
+        )
+    found = Positives(np.empty(count), np.empty(count, dtype=np.int32), start)
+
+    def fill(part: tuple[slice, slice]) -> None:
+        rows, columns = part
+        kernels.sort_positives(
+            scores.block(rows, columns),
+            rows.start,
+            columns.start,
+            images.queries.codes,
+            images.gallery.starts,
+            images.own,
+            start,
+            found.scores,
+            found.other,
+        )
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, _parts(images)))
+    return found
+
+
+def _parts(images: Prepared) -> list[tuple[slice, slice]]:
+    """Queries and the images of their classes: large classes in parts, small ones together."""
+    queries, gallery, parts = images.queries.starts, images.gallery.starts, []
+    first, classes = 0, len(images.classes)
+    while first < classes:
+        stop = first + 1
+        while stop < classes and gallery[stop + 1] - gallery[first] <= SMALL:
+            stop += 1
+        columns = slice(int(gallery[first]), int(gallery[stop]))
+        step = max(1, BLOCK // max(1, columns.stop - columns.start))
+        for begin in range(queries[first], queries[stop], step):
+            rows = slice(int(begin), int(min(queries[stop], begin + step)))
+            if columns.stop > columns.start:
+                parts.append((rows, columns))
+        first = stop
+    return parts

@@ -53,10 +53,12 @@ class EvaluationResult:
         images: (C,) images of each.
         utility, far, frr: (C, G).
         tar_at: by FAR.
-        n_images, n_classes, n_queries: all images; classes and queries that have a positive.
+        n_images, n_gallery: all images that may be queries, and those that are searched.
+        n_classes, n_queries: classes, and queries compared, that have a positive.
         left_out_queries, left_out_classes: images and classes without one.
         domains: by name, empty without a domain column; ``opis_across_domains`` is the variance
             over domains of the pooled utility, NaN without.
+        intervals: 95 % intervals by metric, where queries were sampled; else empty.
         settings: every declared choice that was used.
         counts: for curves at any other threshold.
     """
@@ -78,12 +80,14 @@ class EvaluationResult:
     frr: np.ndarray
     tar_at: dict[float, Tar]
     n_images: int
+    n_gallery: int
     n_classes: int
     n_queries: int
     left_out_queries: int
     left_out_classes: int
     opis_across_domains: float
     domains: dict[str, DomainResult]
+    intervals: dict[str, tuple[float, float]]
     settings: dict[str, Any]
     counts: ClassCounts = field(repr=False)
 
@@ -93,8 +97,8 @@ class EvaluationResult:
             name: getattr(self, name)
             for name in (
                 "map_at_r", "opis", "epsilon_opis", "opis_floor", "opis_corrected", "opis_far",
-                "d_min", "d_max", "n_images", "n_classes", "n_queries", "left_out_queries",
-                "left_out_classes",
+                "d_min", "d_max", "n_images", "n_gallery", "n_classes", "n_queries",
+                "left_out_queries", "left_out_classes",
             )
         }  # fmt: skip
         recall = {f"recall_at_{k}": value for k, value in self.recall_at.items()}
@@ -103,6 +107,8 @@ class EvaluationResult:
             for far, tar in self.tar_at.items()
         }
         tree = {**recall, **plain, **tar, "settings": self.settings}
+        if self.intervals:
+            tree["intervals"] = {name: list(ends) for name, ends in self.intervals.items()}
         if self.domains:
             tree["opis_across_domains"] = self.opis_across_domains
             tree["domains"] = {name: vars(value) for name, value in self.domains.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -148,9 +148,9 @@ def _grid(counts: ClassCounts, target_far: float, threshold: float) -> np.ndarra
 
 def _resampled_far(counts: ClassCounts, grid: np.ndarray, seed: int) -> np.ndarray:
     """(RESAMPLES, T) FAR of the pooled negatives of classes drawn with replacement."""
-    negatives = counts.pairs.negative_counts.sum(1)
-    everyone = replace(counts, kept=np.ones(len(negatives), dtype=bool))
-    return resampled_ratio(everyone.far(grid) * negatives[:, None], negatives, seed)
+    weights, pairs = counts.images.weights, counts.pairs
+    within = weights[:, None] * pairs.negatives.within(counts.to_scores(grid))
+    return resampled_ratio(within, weights * pairs.negative_counts.sum(1), seed)
 
 
 def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:

@@ -15,6 +15,7 @@ from eval.exact_pass import exact_pass
 from eval.geometry import geometry
 from eval.large_pass import large_pass
 from eval.prepare import prepare
+from eval.scores import Scores
 from tests.eval import brute_force
 
 
@@ -79,16 +80,19 @@ def random_set(seed: int, classes: int = 40, size: int = 24, dimensions: int = 1
 
 def both_passes(x, labels, **options):
     """The same pairs counted by the exact and by the large pass."""
-    images, space = prepare(x, labels), geometry("euclidean")
+    scores = Scores(prepare(x, labels), geometry("euclidean"))
     large = {"ks": (1, 8), "far_range": (1e-2, 1e-1), "memory_mb": 256, "progress": False}
     large |= {"threads": 1} | options
-    return exact_pass(images, space), large_pass(images, space, **large)
+    return exact_pass(scores), large_pass(scores, **large)
 
 
-def relevant(pairs, images_per_query):
-    """Ranks that a metric reads, others as one value."""
-    limit = np.maximum(images_per_query[pairs.positives.query] - 1, 8)
-    return np.where(pairs.positives.rank <= limit, pairs.positives.rank, -1)
+def assert_same_ranks(large, exact):
+    """First hits as far as R@8 and MAP@R read them, and the terms of MAP@R."""
+    relevant = np.diff(exact.positives.start)
+    limit = np.maximum(relevant, 8)
+    cut = [np.minimum(pairs.ranks.first, limit + 1)[relevant > 0] for pairs in (large, exact)]
+    assert np.array_equal(*cut)
+    assert large.ranks.precision == pytest.approx(exact.ranks.precision, abs=1e-12)
 
 
 CASES = {
@@ -99,16 +103,15 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("block", [(1024, 4096), (64, 100), (7, 13)])
+@pytest.mark.parametrize("path", [{"threads": 1}, {"threads": 2}, {"compiled": False}])
+@pytest.mark.parametrize("block", [(512, 1024), (64, 100), (7, 13)])
 @pytest.mark.parametrize("name", CASES)
-def test_the_large_pass_counts_what_the_exact_one_does(name, block, threads):
+def test_the_large_pass_counts_what_the_exact_one_does(name, block, path):
     x, labels = random_set(1, **CASES[name])
-    exact, large = both_passes(x, labels, block=block, threads=threads)
-    sizes = np.bincount(labels)[labels[np.argsort(labels, kind="stable")]]
+    exact, large = both_passes(x, labels, block=block, **path)
     assert large.total_negatives == exact.total_negatives
     assert np.array_equal(large.negative_counts, exact.negative_counts)
-    assert np.array_equal(relevant(large, sizes), relevant(exact, sizes))
+    assert_same_ranks(large, exact)
     for far in (1e-3, 1e-2, 5e-2, 1e-1):
         k = math.ceil(far * exact.total_negatives)
         score = exact.negatives.kth_largest(k)
@@ -127,7 +130,7 @@ def test_opis_of_a_large_set_is_that_of_the_exact_pass_to_a_thousandth(name, mon
     binned = evaluate(x, labels, tar_at=(1e-3,))
     assert binned.settings["pairs"] == "all, binned"
 
-    monkeypatch.setattr(sys.modules["eval.evaluate"], "LARGEST", len(x))
+    monkeypatch.setattr(sys.modules["eval.evaluate"], "LARGEST", len(x) ** 2)
     exact = evaluate(x, labels, tar_at=(1e-3,))
     assert exact.settings["pairs"] == "all, in float64"
     assert binned.recall_at == exact.recall_at
@@ -148,20 +151,17 @@ def test_a_range_that_the_sample_misses_is_found_by_a_second_count(monkeypatch):
         assert large.negatives.kth_largest(k) == pytest.approx(score, abs=1e-4)
 
 
-def test_when_near_ties_overflow_rows_are_ranked_anew(monkeypatch):
-    monkeypatch.setattr("eval.large_pass.EVENTS", 3)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_near_ties_are_settled_exactly(compiled):
     x, labels = random_set(4, dimensions=3)
-    x = np.round(x)
-    exact, large = both_passes(x, labels)
-    sizes = np.bincount(labels)[labels[np.argsort(labels, kind="stable")]]
-    assert np.array_equal(relevant(large, sizes), relevant(exact, sizes))
+    exact, large = both_passes(np.round(x), labels, compiled=compiled)
+    assert_same_ranks(large, exact)
 
 
 def test_all_embeddings_equal_on_both_passes():
     labels = np.arange(600) % 20
     exact, large = both_passes(np.ones((600, 4), np.float32), labels)
-    sizes = np.full(600, 30)
-    assert np.array_equal(relevant(large, sizes), relevant(exact, sizes))
+    assert_same_ranks(large, exact)
     result = evaluate(np.ones((600, 4)), labels)
     assert result.opis == 0
     assert result.d_min == result.d_max == 0
