@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from eval import kernels
 from eval.binning import TAIL, Bins
+from eval.block_kernel import count_block
 from eval.prepare import Prepared
 from eval.ranking import Ranking
 from eval.scores import Single
@@ -65,7 +65,7 @@ class CompiledCounter:
         products = self._products[: shape[0] * shape[1]].view(shape)
         torch.mm(self._single.left[rows], self._single.right[columns].T, out=products)
         images, bins = self._images, self._bins
-        numbers = kernels.count_block(
+        numbers = count_block(
             products.numpy(),
             rows.start,
             columns.start,
