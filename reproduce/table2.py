@@ -11,26 +11,26 @@ from common.errors import run_cli
 from reproduce import table_cli
 from reproduce.table import Table, with_and_without_tcm
 
+LOSSES = {
+    "ProxyAnchor": "proxy_anchor",
+    "ArcFace": "arcface",
+    "RS@K": "recall_at_k",
+    "Smooth-AP": "smooth_ap",
+}
+
 TABLE = Table(
     name="table2",
     title="Table 2: base losses with and without TCM",
     rows={
         "demo": with_and_without_tcm(
-            {
-                "ProxyAnchor": "demo/kanji_proxy_anchor",
-                "ArcFace": "demo/kanji_arcface",
-                "RS@K": "demo/kanji_recall_at_k",
-            }
+            {row: f"demo/kanji_{loss}" for row, loss in LOSSES.items()},
         ),
-        "paper": (
-            *with_and_without_tcm(
-                {
-                    "ProxyAnchor": "paper/inaturalist_proxy_anchor_resnet50",
-                    "ArcFace": "paper/inaturalist_arcface_resnet50",
-                    "RS@K": "paper/inaturalist_recall_at_k_resnet50",
-                }
-            ),
-            *with_and_without_tcm({"RS@K": "paper/inaturalist_recall_at_k_vit_b16"}),
+        "paper": tuple(
+            row
+            for backbone in ("resnet50", "vit_b16")
+            for row in with_and_without_tcm(
+                {row: f"paper/inaturalist_{loss}_{backbone}" for row, loss in LOSSES.items()}
+            )
         ),
     },
     seeds={"demo": 3, "paper": 3},

@@ -1,5 +1,27 @@
-"""All tables that have a script, by name."""
+"""All tables that have a script, by name, in the order in which they are run."""
 
-from reproduce import table2
+from reproduce import (
+    bases,
+    cross_domain,
+    digiface,
+    hier,
+    indicator_ablation,
+    margin_ablation,
+    sop,
+    table2,
+    table5,
+)
 
-TABLES = {module.TABLE.name: module.TABLE for module in (table2,)}
+MODULES = (
+    table2,
+    indicator_ablation,
+    margin_ablation,
+    bases,
+    table5,
+    sop,
+    hier,
+    digiface,
+    cross_domain,
+)
+
+TABLES = {module.TABLE.name: module.TABLE for module in MODULES}
