@@ -1,4 +1,4 @@
-"""Face verification on DigiFace-1M (demo: kanji as identities, kinds of typeface as hidden domains).
+"""Face verification on DigiFace-1M (demo: kanji as identities, typefaces as hidden domains).
 
 python -m reproduce.digiface --scale demo
 python -m reproduce.digiface --scale paper --root DATA

@@ -1,4 +1,4 @@
-"""Fig. 6: margins and weight of TCM (demo: the kanji of glyphs; paper scale: iNaturalist, ViT-B/16).
+"""Fig. 6: margins and weight of TCM (demo: kanji; paper scale: iNaturalist, ViT-B/16).
 
 python -m reproduce.margin_ablation --scale demo
 python -m reproduce.margin_ablation --scale paper --root DATA

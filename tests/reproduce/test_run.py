@@ -178,18 +178,19 @@ def test_the_table_script_trains_writes_and_reuses(tmp_path, capsys):
     options += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
     assert run_cli(table2.main, options) == 0
     first = capsys.readouterr().out
-    assert "6 runs trained, 0 reused" in first
+    assert "8 runs trained, 0 reused" in first
     assert "setting train.epochs=2" in first
     folder = tmp_path / "results" / "demo"
     csv = (folder / "table2.csv").read_bytes()
     frame = pd.read_csv(folder / "table2.csv")
     assert list(frame["row"]) == [
         "ProxyAnchor", "ProxyAnchor+TCM", "ArcFace", "ArcFace+TCM", "RS@K", "RS@K+TCM",
+        "Smooth-AP", "Smooth-AP+TCM",
     ]  # fmt: skip
     assert frame["run_hash"].is_unique
     svg = (folder / "figures" / "table2_pareto.svg").read_bytes()
     assert run_cli(table2.main, options) == 0
-    assert "0 runs trained, 6 reused" in capsys.readouterr().out
+    assert "0 runs trained, 8 reused" in capsys.readouterr().out
     assert (folder / "table2.csv").read_bytes() == csv
     assert (folder / "figures" / "table2_pareto.svg").read_bytes() == svg
     assert not list(tmp_path.rglob(".tmp-*"))
@@ -215,4 +216,4 @@ def test_a_killed_table_keeps_its_finished_runs(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     trained = int(done.stdout.split(" runs trained")[0].split()[-1])
-    assert trained < 6
+    assert trained < 8
