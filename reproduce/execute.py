@@ -9,15 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import filelock
-import numpy as np
 import torch
 
 import datasets
 import losses
 from common.errors import UserError
-from datasets.equalise import equalise
-from eval import evaluate
 from reproduce import agreement, distributed, provenance
+from reproduce.assess import evaluate_images, metrics, require_pairs, split
 from reproduce.code_hash import code_hash
 from reproduce.config import RunConfig
 from reproduce.embed import embed_index
@@ -140,12 +138,13 @@ def _train_and_evaluate(config, source, folder, runtime, description) -> dict[st
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     training, evaluated, validation = split(config, source.index)
+    require_pairs(config, evaluated)
     selection = _selection(config, source, evaluated, validation, runtime)
     trained = train(config, source, training, folder, runtime, selection, description)
     embeddings = embed_index(trained.model, source, evaluated, config, runtime)
 
     def finish() -> dict[str, Any]:
-        result = _evaluate(config, embeddings, evaluated, device, config.evaluation.tar_at)
+        result = evaluate_images(config, embeddings, evaluated, device, config.evaluation.tar_at)
         save_outcome(folder, trained, embeddings, evaluated, result)
         return {
             **folder.key.identity(),
@@ -169,39 +168,6 @@ def _train_and_evaluate(config, source, folder, runtime, description) -> dict[st
     return agreement.from_main(finish)
 
 
-def split(config: RunConfig, index: datasets.Index):
-    """(training, evaluated, validation or None) images; validation classes are not trained on."""
-    training = index.subset(split="train")
-    validation = None
-    if config.data.validation_fraction > 0:
-        training, validation = index.split_classes(
-            config.data.validation_fraction, config.data.validation_seed
-        )
-        if config.evaluation.equalise_domains:
-            validation = equalise(validation, split="train")
-    if config.data.evaluate_on == "validation":
-        return training, validation, validation
-    test = index.subset(split="test")
-    return training, equalise(test) if config.evaluation.equalise_domains else test, validation
-
-
-def metrics(result) -> dict[str, float]:
-    """The scalar columns of a results row: accuracies from 0 to 1, OPIS raw (not times 1e3)."""
-    row = {f"recall_at_{k}": value for k, value in result.recall_at.items()}
-    row |= {"map_at_r": result.map_at_r, "opis": result.opis, "epsilon_opis": result.epsilon_opis}
-    row |= {"opis_floor": result.opis_floor, "opis_corrected": result.opis_corrected}
-    row |= {"opis_far": result.opis_far, "d_min": result.d_min, "d_max": result.d_max}
-    row |= {f"tar_at_far_{far:g}": tar.tar for far, tar in result.tar_at.items()}
-    counts = ("n_images", "n_classes", "left_out_queries", "left_out_classes")
-    row |= {name: getattr(result, name) for name in counts}
-    if result.domains:
-        row["opis_across_domains"] = result.opis_across_domains
-        for name, domain in result.domains.items():
-            row |= {f"{name}_recall_at_1": domain.recall_at[1]}
-            row |= {f"{name}_opis": domain.opis}
-    return {name: value if isinstance(value, int) else float(value) for name, value in row.items()}
-
-
 def _selection(config, source, evaluated, validation, runtime) -> Selection:
     rule = config.train.selection
     if rule == "last":
@@ -212,27 +178,8 @@ def _selection(config, source, evaluated, validation, runtime) -> Selection:
         embeddings = embed_index(model, source, images, config, runtime)
 
         def recall() -> float:
-            return _evaluate(config, embeddings, images, runtime.torch_device()).recall_at[1]
+            return evaluate_images(config, embeddings, images, runtime.torch_device()).recall_at[1]
 
         return agreement.from_main(recall)
 
     return Selection(score)
-
-
-def _evaluate(config: RunConfig, embeddings: np.ndarray, index, device, tar_at=()):
-    settings = config.evaluation
-    domains = index.table["domain"].to_numpy()
-    return evaluate(
-        torch.from_numpy(embeddings).to(device),
-        index.table["label"].to_numpy(),
-        ks=settings.ks,
-        far_range=settings.far_range,
-        epsilon=settings.epsilon,
-        c=settings.c,
-        distance=settings.distance,
-        curvature=settings.curvature,
-        domains=domains if len(set(domains)) > 1 else None,
-        grid_points=settings.grid_points,
-        tar_at=tar_at,
-        threads=config.train.threads,
-    )

@@ -63,18 +63,12 @@ def _group(name: str, parameters, scale: float, train: TrainConfig) -> dict[str,
 def scheduler(
     optimizer: torch.optim.Optimizer, schedule: ScheduleConfig, steps_per_epoch: int, epochs: int
 ) -> lr_scheduler.LRScheduler:
-    """A schedule that is stepped after every training step; its epochs are counted in steps."""
-    total = max(1, steps_per_epoch * epochs)
-    if schedule.name == "one_cycle":
-        peaks = [group["lr"] for group in optimizer.param_groups]
-        return lr_scheduler.OneCycleLR(
-            optimizer,
-            max_lr=peaks,
-            total_steps=total + 1,
-            pct_start=schedule.warm_up_fraction,
-            cycle_momentum=False,
-        )
-    factor = _factor(schedule, steps_per_epoch, total)
+    """A schedule that is stepped after every training step; its epochs are counted in steps.
+
+    ``one_cycle`` rises from a 25th of the learning rate and falls to a 250,000th, both along a
+    cosine, as PyTorch's OneCycleLR by default; with so few steps that nothing rises it only falls.
+    """
+    factor = _factor(schedule, steps_per_epoch, max(1, steps_per_epoch * epochs))
     rise = schedule.warm_up_steps
     return lr_scheduler.LambdaLR(
         optimizer, lambda step: factor(step) * min(1.0, (step + 1) / (rise + 1))
@@ -91,5 +85,16 @@ def _factor(schedule: ScheduleConfig, steps_per_epoch: int, total: int) -> Calla
     if schedule.name == "polynomial":
         return lambda step: (1 - min(step, total) / total) ** schedule.power
     if schedule.name == "cosine":
-        return lambda step: 0.5 * (1 + math.cos(math.pi * min(step, total) / total))
+        return lambda step: _cosine(1, 0, min(step, total) / total)
+    if schedule.name == "one_cycle":
+        top = schedule.warm_up_fraction * (total + 1) - 1
+        return lambda step: (
+            _cosine(1 / 25, 1, step / top)
+            if step < top
+            else _cosine(1, 1 / 250_000, min(1, (step - max(0, top)) / (total - max(0, top))))
+        )
     return lambda step: 1.0
+
+
+def _cosine(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))

@@ -11,7 +11,7 @@ from torch import nn
 
 import datasets
 from common.errors import UserError
-from reproduce import agreement, checkpoint, distributed, optimise
+from reproduce import agreement, checkpoint, distributed, optimise, provenance
 from reproduce.build import build_loss, build_model, build_sampler, place
 from reproduce.config import RunConfig
 from reproduce.inputs import Normalised, batches_of, loader, transforms
@@ -103,7 +103,7 @@ def train(
     with stop, watch:
         for text in states.remarks:
             watch.say(text, aloud=True)
-        watch.say(f"starts after step {done} of {watch.total}")
+        watch.say(f"starts after step {done} of {watch.total}: {provenance.versions()}")
         while progress.epoch < settings.epochs:
             step.start_epoch(progress.epoch)
             dataset.set_epoch(progress.epoch)

@@ -1,25 +1,15 @@
 """Whole runs at a tiny size: reuse, bit-equal repetition, resuming, what a run leaves behind."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import pytest
-from safetensors.numpy import load_file
 
-from common.errors import UserError, run_cli
-from eval import evaluate
+from common.errors import run_cli
 from reproduce import table2
-from reproduce.config import load
-from reproduce.execute import execute, load_source, run_key
-from reproduce.runtime import Runtime
-from reproduce.store import RunFolder
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = {
@@ -31,144 +21,6 @@ TINY = {
     "train.classes_per_batch": 8,
     "train.checkpoint_minutes": 1e-9,
 }
-# What may differ between two runs of the same configuration.
-TIMINGS = {"seconds", "train_seconds", "data_wait_seconds", "peak_memory_mb"}
-VARYING = TIMINGS | {"reused", "commit", "dirty"}
-
-
-def config(name: str = "demo/kanji_proxy_anchor", **values):
-    return load(name).with_values(TINY | values)
-
-
-def runtime(folder: Path) -> Runtime:
-    return Runtime(runs=folder, progress=False)
-
-
-def folder_of(run, where: Runtime) -> RunFolder:
-    return RunFolder(run_key(run, load_source(run, where), where), where.runs)
-
-
-def same_outcome(one: dict, two: dict) -> bool:
-    def kept(record):
-        return {name: value for name, value in record.items() if name not in VARYING}
-
-    return kept(one) == kept(two)
-
-
-def same_weights(one: RunFolder, two: RunFolder) -> bool:
-    a, b = load_file(one.weights), load_file(two.weights)
-    return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    where = runtime(tmp_path_factory.mktemp("runs"))
-    run = config()
-    return run, where, execute(run, where)
-
-
-def test_a_finished_run_is_reused_and_says_so(finished):
-    run, where, record = finished
-    assert not record["reused"]
-    again = execute(run, where)
-    assert again["reused"]
-    assert same_outcome(record, again)
-
-
-def test_a_run_repeated_elsewhere_is_the_same_to_the_last_bit(finished, tmp_path):
-    run, where, record = finished
-    elsewhere = runtime(tmp_path)
-    assert same_outcome(record, execute(run, elsewhere))
-    assert same_weights(folder_of(run, where), folder_of(run, elsewhere))
-
-
-def test_force_trains_again(finished):
-    run, where, record = finished
-    again = execute(run, where, force=True)
-    assert not again["reused"]
-    assert same_outcome(record, again)
-
-
-def test_the_record_is_what_the_saved_embeddings_give(finished):
-    run, where, record = finished
-    with np.load(folder_of(run, where).embeddings) as saved:
-        result = evaluate(saved["embeddings"], saved["labels"])
-    assert result.opis == pytest.approx(record["metrics"]["opis"], rel=1e-9)
-    assert result.recall_at[1] == record["metrics"]["recall_at_1"]
-
-
-def test_proxies_move_and_are_saved(finished, tmp_path):
-    run, where, _ = finished
-    untrained = runtime(tmp_path)
-    none = run.with_values({"train.epochs": 0})
-    execute(none, untrained)
-    before = load_file(folder_of(none, untrained).weights)
-    after = load_file(folder_of(run, where).weights)
-    proxies = [name for name in after if name.startswith("loss.")]
-    assert proxies
-    assert all(not np.array_equal(before[name], after[name]) for name in proxies)
-
-
-def test_pairs_share_initial_weights_and_batches(finished, tmp_path):
-    run, *_ = finished
-    start = run.with_values({"train.epochs": 0})
-    with_tcm = start.with_values({"loss.tcm": {}})
-    for each in (start, with_tcm):
-        execute(each, runtime(tmp_path))
-    assert same_weights(folder_of(start, runtime(tmp_path)), folder_of(with_tcm, runtime(tmp_path)))
-
-
-@pytest.mark.parametrize("name", ["demo/kanji_arcface", "demo/kanji_recall_at_k"])
-def test_a_run_stopped_and_resumed_ends_as_if_undisturbed(name, tmp_path, monkeypatch):
-    run = config(name, **{"loss.tcm": {}})
-    undisturbed = execute(run, runtime(tmp_path / "a"))
-    where = runtime(tmp_path / "b")
-
-    from reproduce.step import TrainingStep
-
-    whole, calls = TrainingStep.__call__, []
-
-    def stop_in_the_fifth(self, images, labels):
-        calls.append(1)
-        if len(calls) == 5:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return whole(self, images, labels)
-
-    monkeypatch.setattr(TrainingStep, "__call__", stop_in_the_fifth)
-    with pytest.raises(UserError, match="stopped by SIGTERM"):
-        execute(run, where)
-    monkeypatch.undo()
-    assert folder_of(run, where).checkpoint.exists()
-    assert same_outcome(undisturbed, execute(run, where))
-    assert same_weights(folder_of(run, runtime(tmp_path / "a")), folder_of(run, where))
-    assert not folder_of(run, where).checkpoint.exists()
-
-
-def test_chunks_with_batch_norm_are_refused_by_name(tmp_path):
-    with pytest.raises(UserError, match=r"train\.chunk_size"):
-        execute(config(**{"train.chunk_size": 8}), runtime(tmp_path))
-
-
-def test_chunks_give_the_same_training_as_one_pass(tmp_path):
-    options = {"model.options": {"width": 8, "norm": "group"}}
-    whole = execute(config(**options), runtime(tmp_path))
-    chunked = execute(config(**options, **{"train.chunk_size": 8}), runtime(tmp_path))
-    assert chunked["metrics"]["opis"] == pytest.approx(whole["metrics"]["opis"], rel=1e-3)
-
-
-def test_a_loss_that_is_not_finite_stops_the_run_by_name(tmp_path):
-    run = config(**{"train.learning_rate": 1e30, "train.schedule": {"name": "constant"}})
-    with pytest.raises(UserError, match=r"(not finite|NaN)"):
-        execute(run, runtime(tmp_path))
-
-
-def test_validation_classes_are_cut_from_training_and_test_is_not_touched(tmp_path):
-    run = config(**{"data.validation_fraction": 0.25, "data.evaluate_on": "validation"})
-    record = execute(run, runtime(tmp_path))
-    source = load_source(run, runtime(tmp_path))
-    training = source.index.subset(split="train")
-    assert record["training_classes"] + record["metrics"]["n_classes"] == len(training.classes)
-
 
 TINY_OPTIONS = [f"--set={key}={json.dumps(value)}" for key, value in TINY.items()]
 
