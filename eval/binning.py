@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 
 from eval.negatives import BinnedNegatives
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.scores import Single
 
 COARSE = 256  # bins below the calibration range

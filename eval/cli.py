@@ -53,6 +53,7 @@ def build_parser() -> Parser:
 def add_report(parser: Parser) -> None:
     """Options of ``report``."""
     add_input(parser)
+    add_gallery(parser)
     add_out(parser, "report")
     add_settings(parser)
     parser.add_argument("--title", help="of the page (default: the file's name)")
@@ -97,6 +98,7 @@ def add_neighbours(parser: Parser) -> None:
 def add_sensitivity(parser: Parser) -> None:
     """Options of ``sensitivity``."""
     add_input(parser)
+    add_gallery(parser)
     add_out(parser, "sensitivity")
     add_settings(parser)
 
@@ -115,6 +117,17 @@ def add_labels(parser: Parser) -> None:
         metavar="FILE",
         help=".csv with a column 'label' and, optionally, 'domain', or a .npy array",
     )
+
+
+def add_gallery(parser: Parser) -> None:
+    """Other images to search than those that ask."""
+    parser.add_argument(
+        "--gallery",
+        type=Path,
+        metavar="FILE",
+        help="compare EMBEDDINGS, the queries, with these images alone",
+    )
+    parser.add_argument("--gallery-labels", type=Path, metavar="FILE", help="as --labels")
 
 
 def add_out(parser: Parser, name: str) -> None:
@@ -154,6 +167,15 @@ def add_settings(parser: Parser) -> None:
         help="thresholds in the calibration range (default: 1001)",
     )
     group = parser.add_argument_group("resources")
+    group.add_argument(
+        "--sample-queries",
+        type=int,
+        metavar="N",
+        help="N queries, drawn class by class, against all images: for sets of a million and more; "
+        "OPIS and R@K come with intervals",
+    )
+    group.add_argument("--seed", type=int, default=0, help="of that draw and of the noise floor")
+    group.add_argument("--device", help="cpu or cuda (default: cpu)")
     group.add_argument("--threads", type=int, help="threads (default: all)")
     group.add_argument(
         "--memory-mb", type=float, default=1024, help="for histograms, in MiB (default: 1024)"

@@ -125,14 +125,31 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
         raise UserError(f"--grid-points is {arguments.grid_points}; at most {MAX_GRID_POINTS}")
     if arguments.threads is not None and arguments.threads < 1:
         raise UserError(f"--threads is {arguments.threads}; give at least 1")
-    names = ("far_range", "epsilon", "c", "distance", "grid_points", "threads", "memory_mb")
+    names = (
+        *("far_range", "epsilon", "c", "distance", "grid_points", "threads", "memory_mb"),
+        *("sample_queries", "seed", "device"),
+    )
     chosen = {name: getattr(arguments, name) for name in names}
     for name in ("c", "memory_mb"):
         if not 0 < chosen[name] < float("inf"):
             raise UserError(
                 f"--{name.replace('_', '-')} is {chosen[name]:g}; give a number above 0"
             )
-    return {**chosen, "ks": sorted({1, *arguments.ks}), "progress": sys.stderr.isatty()}
+    if arguments.seed < 0:
+        raise UserError(f"--seed is {arguments.seed}; give 0 or more")
+    chosen |= {"ks": sorted({1, *arguments.ks}), "progress": sys.stderr.isatty()}
+    return chosen | _gallery(arguments)
+
+
+def _gallery(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The images to search, where they are others than the queries."""
+    path, labels = getattr(arguments, "gallery", None), getattr(arguments, "gallery_labels", None)
+    if path is None:
+        if labels is not None:
+            raise UserError("--gallery-labels goes with --gallery; give both or neither")
+        return {}
+    data = read_embedding_set(path, labels)
+    return {"gallery": data.embeddings, "gallery_labels": data.labels}
 
 
 def _prepare_folder(out: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 
 from eval.binning import TAIL, Bins
 from eval.block_kernel import count_block
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.ranking import Ranking
 from eval.scores import Single
 

@@ -9,7 +9,7 @@ import numpy as np
 from eval import kernels
 from eval.geometry import Geometry
 from eval.pairs import Pairs
-from eval.prepare import FOLDS, Prepared
+from eval.prepared import FOLDS, Prepared
 
 # Scores are rounded to 12 decimals: a threshold that was made from a pair's own distance must
 # accept that pair, whatever the rounding on the way through the square root.

@@ -10,7 +10,7 @@ from common.errors import UserError
 from eval import opis as formulas
 from eval.counts import ClassCounts
 from eval.pairs import Ranks
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.result import DomainResult
 
 

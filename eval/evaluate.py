@@ -45,6 +45,7 @@ def evaluate(
     seed: int = 0,
     memory_mb: float = 1024,
     threads: int | None = None,
+    device: str | None = None,
     progress: bool = False,
 ) -> EvaluationResult:
     """R@K, MAP@R, OPIS and its relatives, error-rate curves and TAR, over all pairs.
@@ -87,6 +88,7 @@ def evaluate(
         seed: of the random folds behind the noise floor, and of the draw of queries.
         memory_mb: for histograms, and for same-class pairs, in MiB each.
         threads: None for all.
+        device: where to count; None: where the embeddings are.
         progress: show a bar.
 
     Raises:
@@ -95,7 +97,7 @@ def evaluate(
     """
     options = Options(ks, far_range, epsilon, c, distance, curvature, grid_points, seed)
     space = geometry(distance, curvature)
-    images = prepare(embeddings, labels, gallery, gallery_labels, seed=seed)
+    images = prepare(embeddings, labels, gallery, gallery_labels, seed=seed, device=device)
     if sample_queries is not None:
         images = draw_queries(images, sample_queries, seed)
     of_class = None if domains is None else class_domains(images, domains)

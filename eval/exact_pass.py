@@ -7,7 +7,7 @@ import numpy as np
 from eval.negatives import SortedNegatives
 from eval.pairs import Pairs, Ranks, negative_counts
 from eval.positives import Positives
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.ranking import rank_row
 from eval.scores import Scores
 

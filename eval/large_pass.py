@@ -21,7 +21,7 @@ from eval.negatives import BinnedNegatives
 from eval.on_device import DeviceCounter, DeviceRanking
 from eval.pairs import Pairs, negative_counts, rank_limits
 from eval.positives import class_positives
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.ranking import Ranking
 from eval.scores import Scores
 

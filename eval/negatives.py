@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from eval.prepare import FOLDS, Groups
+from eval.prepared import FOLDS, Groups
 
 # A bin is taken for one value, shared by many pairs, if it holds so many times as much as those
 # beside it, and more pairs than this by chance.
@@ -23,7 +23,7 @@ class Negatives(Protocol):
         ...
 
     def within_by_group(self, scores: np.ndarray, groups: slice) -> np.ndarray:
-        """(g, T): the same of some of the groups, see ``eval.prepare.Groups``."""
+        """(g, T): the same of some of the groups, see ``eval.prepared.Groups``."""
         ...
 
     def within_by_fold(self, scores: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ class SortedNegatives:
         scores: (M,) of the pairs, each once.
         ends: (E, M) group of one end or of both.
         weights: (M,) unordered pairs that each stands for.
-        groups: see ``eval.prepare.Groups``.
+        groups: see ``eval.prepared.Groups``.
         n_classes: C.
     """
 
@@ -96,7 +96,7 @@ class BinnedNegatives:
     Args:
         edges: (B + 1,) ascending score edges.
         hist: (g, B) pairs of each group.
-        groups: see ``eval.prepare.Groups``.
+        groups: see ``eval.prepared.Groups``.
         weights: (C,) images that a query of the class stands for.
         tail_edges, tail: (E + 1,) and (E,): both ends of all pairs near the top, in very fine bins.
     """

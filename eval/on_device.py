@@ -8,7 +8,7 @@ import torch
 from eval.binning import TAIL, Bins
 from eval.compiled import counter_type
 from eval.pairs import Ranks
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.ranking import Ranking
 from eval.scores import Single
 

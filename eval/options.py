@@ -47,6 +47,6 @@ class Options:
         chosen = {
             "ks": list(self.ks), "far_range": list(self.far_range), "epsilon": self.epsilon,
             "c": self.c, "distance": self.distance, "grid_points": self.grid_points,
-            "floor_seed": self.seed, "pairs": pairs,
+            "seed": self.seed, "pairs": pairs,
         }  # fmt: skip
         return chosen | ({"curvature": self.curvature} if self.distance == "poincare" else {})

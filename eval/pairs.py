@@ -8,7 +8,7 @@ import numpy as np
 
 from eval.negatives import Negatives
 from eval.positives import Positives
-from eval.prepare import FOLDS, Prepared
+from eval.prepared import FOLDS, Prepared
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from common.errors import UserError
 from eval import kernels
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.scores import Scores
 
 BYTES = 16  # a pair: score, image, and a counter of the negatives above it

@@ -14,7 +14,7 @@ import numpy as np
 from eval import kernels
 from eval.pairs import Ranks
 from eval.positives import Positives
-from eval.prepare import Prepared
+from eval.prepared import Prepared
 from eval.scores import Scores, Single
 
 ANEW = 64  # queries that are ranked anew at a time

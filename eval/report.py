@@ -25,6 +25,7 @@ from eval.report_files import write_classes, write_metrics
 from eval.report_html import Page, render
 from eval.report_text import (
     cards,
+    images_text,
     jumps,
     recommendation_text,
     settings_text,
@@ -85,7 +86,7 @@ def write_report(
             written.
     """
     check_factor(factor)
-    total = _negative_pairs(data.labels)
+    total = _negative_pairs(data.labels, settings.get("gallery_labels"))
     if target_far is not None:
         _check_target(target_far, total)
     settings.setdefault("tar_at", [far for far in TAR_AT if far * total >= 1])
@@ -114,7 +115,11 @@ def write_report(
     return Report(result, recommendation, far_fails | frr_fails, files, summary)
 
 
-def _negative_pairs(labels: np.ndarray) -> int:
+def _negative_pairs(labels: np.ndarray, gallery_labels: np.ndarray | None) -> int:
+    if gallery_labels is not None:
+        classes, sizes = np.unique(gallery_labels, return_counts=True)
+        at = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+        return int((len(gallery_labels) - np.where(classes[at] == labels, sizes[at], 0)).sum())
     sizes = np.unique(labels, return_counts=True)[1]
     return (len(labels) ** 2 - int((sizes**2).sum())) // 2
 
@@ -176,7 +181,7 @@ def _write_page(
 ) -> Path:
     page = Page(
         title=data.name,
-        subtitle=f"{result.n_images:,} images of {result.n_classes:,} classes, "
+        subtitle=f"{images_text(result)}, {result.n_classes:,} classes, "
         f"{data.embeddings.shape[1]:,} dimensions",
         summary=summary_text(result, curves),
         cards=cards(result),

@@ -19,7 +19,7 @@ SETTING_NAMES = {
     "c": "c, weight of specificity in the utility",
     "distance": "distance, of L2-normalised embeddings",
     "grid_points": "thresholds averaged over",
-    "floor_seed": "seed of the noise floor's halves",
+    "seed": "seed of the noise floor's parts and of sampled queries",
     "pairs": "pairs",
 }
 
@@ -35,14 +35,20 @@ def milli(value: float) -> str:
 
 
 def cards(result: EvaluationResult) -> list[Card]:
-    """Headline metrics, most important first."""
+    """Headline metrics, most important first; intervals where queries were sampled."""
+
+    def within(name: str, show) -> str:
+        ends = result.intervals.get(name)
+        return f" (95 % interval {show(ends[0])} to {show(ends[1])})" if ends else ""
+
     largest = max(result.recall_at)
     found = [
         Card(
             f"Recall@{k}",
             rate(value),
             "share of images with an image of their own class "
-            + ("nearest" if k == 1 else f"among the {k} nearest"),
+            + ("nearest" if k == 1 else f"among the {k} nearest")
+            + within(f"recall_at_{k}", rate),
         )
         for k, value in result.recall_at.items()
         if k in (1, largest)
@@ -53,7 +59,7 @@ def cards(result: EvaluationResult) -> list[Card]:
             "OPIS",
             milli(result.opis),
             "variance of utility across classes, averaged over the calibration range; lower is "
-            "more consistent",
+            "more consistent" + within("opis", milli),
         ),
         Card(
             "Noise floor",
@@ -80,6 +86,15 @@ def cards(result: EvaluationResult) -> list[Card]:
         text = f"share of positives accepted where {rate(far)} of all negatives are"
         found.append(Card(f"TAR at FAR {far:g}", rate(tar.tar), text))
     return found
+
+
+def images_text(result: EvaluationResult) -> str:
+    """How many images, and how they were compared where not each with each."""
+    if result.counts.images.sampled:
+        return f"{result.n_images:,} images, {result.n_queries:,} of them queries"
+    if result.counts.images.separate:
+        return f"{result.n_images:,} queries against {result.n_gallery:,} images"
+    return f"{result.n_images:,} images"
 
 
 def summary_text(result: EvaluationResult, curves: OperatingCurves) -> list[str]:
@@ -176,7 +191,7 @@ def terminal_text(
     """The report's main lines for a terminal."""
     low, high = sorted(result.settings["far_range"])
     lines = [
-        f"{result.n_images:,} images, {result.n_classes:,} classes, "
+        f"{images_text(result)}, {result.n_classes:,} classes, "
         f"{result.settings['distance']} distance, calibration range FAR {low:g} to {high:g}"
     ]
     lines += [f"  {card.name:<24}{card.value}" for card in cards(result)]

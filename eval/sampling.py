@@ -17,7 +17,7 @@ import numpy as np
 from common.errors import UserError
 from eval import opis as formulas
 from eval.counts import ClassCounts
-from eval.prepare import Prepared, take_queries
+from eval.prepared import Prepared, take_queries
 from eval.resampling import central
 
 LEAST = 2  # queries of each class: one alone tells nothing of chance

@@ -10,7 +10,7 @@ import torch
 from common.errors import UserError
 from eval import kernels
 from eval.geometry import Geometry
-from eval.prepare import Prepared, Side
+from eval.prepared import Prepared, Side
 
 # Exact scores are rounded to so many decimals: what is computed in another order then still ties.
 RESOLUTION = 12

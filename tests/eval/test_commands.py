@@ -50,6 +50,57 @@ def test_report(file, tmp_path, capsys):
     assert "<h1>&lt;b&gt;Mine&lt;/b&gt;</h1>" in page
 
 
+def test_report_of_queries_against_a_gallery(data, tmp_path, capsys):
+    queries = np.arange(len(data.labels)) % 3 == 0
+    for name, some in (("q", queries), ("g", ~queries)):
+        np.savez(
+            tmp_path / f"{name}.npz", embeddings=data.embeddings[some], labels=data.labels[some]
+        )
+    command = ["report", str(tmp_path / "q.npz"), "--gallery", str(tmp_path / "g.npz")]
+    assert main([*command, "--out", str(tmp_path / "r"), "--target-far", "0.05"]) == 0
+    metrics = json.loads((tmp_path / "r" / "metrics.json").read_text())
+    x, labels, y, others = (
+        a[some] for some in (queries, ~queries) for a in (data.embeddings, data.labels)
+    )
+    expected = evaluate(x, labels, gallery=y, gallery_labels=others)
+    assert metrics["opis"] == expected.opis
+    assert metrics["n_gallery"] == len(y)
+    assert f"{len(x):,} queries against {len(y):,} images" in capsys.readouterr().out
+    rows = table_of((tmp_path / "r" / "per_class.csv").read_text(encoding="utf-8"))
+    for row in rows:
+        q, g = (int((some == row["label"].lstrip("'")).sum()) for some in (labels, others))
+        assert int(row["positives"]) == q * g
+        assert int(row["negatives"]) == q * (len(y) - g) + g * (len(x) - q)
+
+
+def test_report_of_sampled_queries_has_intervals(file, data, tmp_path, capsys):
+    options = ["--sample-queries", "90", "--seed", "5", "--device", "cpu"]
+    assert main(["report", str(file), "--out", str(tmp_path), *options]) == 0
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    expected = evaluate(
+        data.embeddings, data.labels, domains=data.domains, sample_queries=90, seed=5
+    )
+    assert metrics["intervals"]["opis"] == pytest.approx(expected.intervals["opis"])
+    assert metrics["settings"]["pairs"].startswith("90 sampled queries")
+    assert "95 % interval" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "of them queries" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gallery-labels", "x.csv"], "goes with --gallery"),
+        (["--gallery", "nowhere.npz"], "nowhere.npz"),
+        (["--sample-queries", "1"], "sample_queries=1"),
+        (["--seed", "-1"], "--seed is -1"),
+        (["--device", "abacus"], "abacus"),
+    ],
+)
+def test_wrong_sides_are_named(file, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        main(["report", str(file), "--out", str(tmp_path), *options])
+
+
 def test_report_of_npy_and_csv_is_that_of_npz(file, data, tmp_path):
     np.save(tmp_path / "e.npy", data.embeddings)
     with open(tmp_path / "l.csv", "w", encoding="utf-8", newline="") as labels:
