@@ -22,7 +22,7 @@ class Finding:
     """One comparison of a claim on one data set, with its own verdict.
 
     Attributes:
-        what: which rows, metric and data set.
+        what: which metric, rows and data set.
         measured: the number with its interval, and what it is held against.
         n: pairs of runs, or rows, or repeats.
         effect: None where nothing was tested, only counted.
@@ -121,13 +121,16 @@ def _pair(part: Pair, frames, confidence: float) -> list[Finding] | str:
             smallest = part.smallest_relative * float(base[part.metric].mean())
         effect = verdict.effect(differences, part.direction, smallest, confidence)
         show = scaled(part.metric)
+        share = ""
+        if part.smallest_relative is not None:
+            share = f" ({effect.mean / float(base[part.metric].mean()):+.0%} of {part.base})"
         below = part.metric == "opis" and abs(effect.mean) < float(base["opis_floor"].mean())
         findings.append(
             Finding(
                 part,
-                f"{part.metric}, {part.other} - {part.base}, {dataset}, {backbone}",
+                f"{show.name}, {part.other} - {part.base}, {dataset}, {backbone}",
                 f"as claimed {show(effect.mean)} [{show(effect.low)}, {show(effect.high)}]"
-                f"{show.unit}, holds above {show(effect.holds_above)}",
+                f"{show.unit}{share}, holds above {show(effect.holds_above)}",
                 effect.pairs,
                 effect.verdict,
                 effect,
@@ -197,10 +200,10 @@ def _disagreements(findings: list[Finding]) -> list[str]:
     by_key = {}
     for finding in findings:
         if isinstance(finding.part, Pair) and finding.part.metric in ("opis", "opis_far"):
-            key = (*finding.what.split(", ")[1:],)
+            key = tuple(finding.what.split(", ")[1:])
             by_key.setdefault(key, {})[finding.part.metric] = finding.verdict
     return [
-        f"opis and opis_far disagree on {', '.join(key)}: {both['opis']} and {both['opis_far']}"
+        f"OPIS and OPIS (log FAR) disagree on {', '.join(key)}: {both['opis']}, {both['opis_far']}"
         for key, both in by_key.items()
         if len(both) == 2 and both["opis"] != both["opis_far"]
     ]

@@ -95,7 +95,7 @@ def test_a_missing_number_of_a_claim_is_an_error_by_name():
 def test_two_forms_of_opis_that_disagree_are_named():
     frame = BETTER.assign(opis_far=[1e-4, 1e-4, 1e-4, 2e-4, 2.01e-4, 1.99e-4])
     found = judge(claim(pair(), pair("opis_far")), {"t": frame}, 0.95)
-    assert "opis and opis_far disagree" in found.remarks[0]
+    assert "OPIS and OPIS (log FAR) disagree" in found.remarks[0]
     assert not judge(claim(pair(), pair("opis_far")), {"t": BETTER}, 0.95).remarks
 
 
