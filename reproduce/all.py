@@ -35,7 +35,9 @@ def main(argv: list[str]) -> int:
     for command in OTHERS:
         if command.follows_tables:
             print(f"\n== {command.name}: {command.help}", flush=True)
-            worst = max(worst, importlib.import_module(command.module).main(arguments) or 0)
+            store = ["--runs", str(options.runs)] if command.reads_runs else []
+            module = importlib.import_module(command.module)
+            worst = max(worst, module.main([*arguments, *store]) or 0)
     return worst
 
 

@@ -1,7 +1,8 @@
 """Every command of ``python -m reproduce``: the tables by themselves, the others as listed here.
 
 A command whose ``follows_tables`` is set is run by ``python -m reproduce all`` once the tables are
-filled, in the order of this list, with ``--scale`` and ``--results``.
+filled, in the order of this list, with ``--scale`` and ``--results``; one that ``reads_runs`` gets
+``--runs`` as well.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ class Command:
         name: as it is typed after ``python -m reproduce``.
         help: one line.
         module: its module, with ``main(argv) -> exit code``.
-        follows_tables: see the module's docstring.
+        follows_tables, reads_runs: see the module's docstring.
     """
 
     name: str
     help: str
     module: str
     follows_tables: bool = False
+    reads_runs: bool = False
 
 
 OTHERS = (
@@ -38,11 +40,32 @@ OTHERS = (
         follows_tables=True,
     ),
     Command(
+        "pareto",
+        "Fig. 3: every run of every table in one plane per data set",
+        "reproduce.pareto",
+        follows_tables=True,
+    ),
+    Command("margins", "Fig. 6: R@1 and OPIS over TCM's margins and weight", "reproduce.margins"),
+    Command(
+        "utility",
+        "Figs. 1-2: utility curves of single classes, similarity histograms",
+        "reproduce.utility",
+        follows_tables=True,
+        reads_runs=True,
+    ),
+    Command(
         "check",
         "verdicts: the claims, and the numbers at paper scale",
         "reproduce.check",
         follows_tables=True,
     ),
+    Command(
+        "report",
+        "REPORT.md: what held, what did not, by how much and at what cost",
+        "reproduce.report",
+        follows_tables=True,
+    ),
+    Command("latex", "the tables in LaTeX, booktabs style", "reproduce.latex"),
     Command(
         "benchmark",
         "speed of evaluation and losses against their peers",
