@@ -1,0 +1,69 @@
+"""Step times: identical tensors on both sides, whole CSVs, and the claim that is judged on them."""
+
+import pytest
+import torch
+
+from common.errors import run_cli
+from reproduce import reference, time_complexity, time_results
+from reproduce.judge import judge
+from reproduce.verdict import NOT_RUN
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def one_row(monkeypatch):
+    rows = {"demo": {"ProxyAnchor": time_complexity.ROWS["demo"]["ProxyAnchor"]}}
+    monkeypatch.setattr(time_complexity, "ROWS", rows)
+
+
+def test_both_sides_see_the_same_tensors_and_weights():
+    steps = [
+        time_complexity._step(time_complexity._config("demo", "RS@K", tcm), "demo", 16, CPU)
+        for tcm in (False, True)
+    ]
+    plain, with_tcm = (step() for step in steps)
+    assert "tcm" not in plain
+    assert with_tcm["tcm"] > 0
+    assert with_tcm["base"] == plain["base"] == plain["loss"]
+
+
+def test_a_repeat_is_the_median_of_steps_that_alternate(monkeypatch):
+    calls = []
+    clock = {"a": 0.004, "b": 0.002}
+    monkeypatch.setattr(
+        time_complexity, "_timed", lambda step, device: calls.append(step) or clock[step]
+    )
+    found = list(time_complexity._in_turn(["a", "b"], repeats=2, steps=3, device=CPU))
+    assert found == [(4.0, 2.0)] * 2
+    measured = calls[4:]
+    assert measured.count("a") == measured.count("b") == 6
+    firsts = measured[::2]
+    assert firsts.count("a") == 3
+
+
+def test_the_command_writes_what_claim_11_is_judged_on(one_row, tmp_path, capsys):
+    options = ["--results", str(tmp_path), "--batches", "8", "--repeats", "2", "--steps", "1"]
+    assert run_cli(time_complexity.main, options) == 0
+    frame = time_results.read(tmp_path / "demo" / "time_complexity.csv")
+    assert len(frame) == 2
+    assert (tmp_path / "demo" / "figures" / "time_complexity.png").exists()
+    claim = next(one for one in reference.claims().claims if one.id == 11)
+    found = judge(claim, {"time_complexity": frame}, 0.95)
+    assert found.verdict != NOT_RUN
+    assert found.findings[0].n == 2
+
+
+@pytest.mark.parametrize("options", [["--repeats", "1"], ["--batches", "10"], ["--steps", "0"]])
+def test_impossible_options_are_refused(options, capsys):
+    assert run_cli(time_complexity.main, options) == 2
+    assert "at least 2 repeats" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_on_a_gpu_the_allocator_is_asked_for_the_peak(one_row, tmp_path):
+    options = ["--results", str(tmp_path), "--batches", "64", "--repeats", "2", "--steps", "2"]
+    assert run_cli(time_complexity.main, [*options, "--device", "cuda"]) == 0
+    frame = time_results.read(tmp_path / "demo" / "time_complexity.csv")
+    assert (frame["tcm_peak_mb"] >= frame["base_peak_mb"]).all()
