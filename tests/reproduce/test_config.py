@@ -49,6 +49,18 @@ def test_every_committed_configuration_is_valid_and_survives_a_round_trip(path, 
         ("evaluation: {far_range: [0.1]}", "evaluation.far_range"),
         ("data: {name: glyphs, evaluate_on: validation}", "validation_fraction"),
         ("seed: -1", "seed"),
+        ("evaluation: {ks: [2, 4]}", "ks must hold 1"),
+        ("evaluation: {distance: poincare}", "model.options.head=hyperbolic"),
+        (
+            "model: {backbone: glyph_cnn, options: {head: hyperbolic, curvature: 0.5}}\n"
+            "evaluation: {distance: poincare}",
+            "evaluation.curvature is not model.options.curvature",
+        ),
+        ("train: {selection: validation}", "data.validation_fraction above 0"),
+        ("train: {sync_batch_norm: true, chunk_size: 4}", "sync_batch_norm cannot see a batch"),
+        ("train: {schedule: {name: one_cycle, warm_up_steps: 5}}", "warm_up_fraction"),
+        ("data: {broken: skip, options: {broken: skip}}", "say it twice"),
+        ("data: {batch_strategy: alternate}", "data.batch_strategy"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, text, key):

@@ -15,6 +15,7 @@ import datasets
 from common.errors import UserError
 from datasets.index import Index
 from eval import evaluate
+from losses import TCMLoss
 from reproduce.config import load
 from reproduce.execute import execute, load_source, run_key
 from reproduce.runtime import Runtime
@@ -157,10 +158,30 @@ def test_chunks_give_the_same_training_as_one_pass(tmp_path):
     assert chunked["metrics"]["opis"] == pytest.approx(whole["metrics"]["opis"], rel=1e-3)
 
 
-def test_a_loss_that_is_not_finite_stops_the_run_by_name(tmp_path):
+def test_embeddings_that_are_not_finite_stop_the_run_with_step_and_images(tmp_path):
     run = config(**{"train.learning_rate": 1e30, "train.schedule": {"name": "constant"}})
-    with pytest.raises(UserError, match=r"(not finite|NaN)"):
+    with pytest.raises(UserError) as caught:
         execute(run, runtime(tmp_path))
+    first = (
+        "not finite at epoch 0, batch 1: embeddings are NaN or infinite; the batch starts with ["
+    )
+    assert first in str(caught.value)
+    assert "lower train.learning_rate" in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "value"), [("tcm", "nan"), ("tcm", "inf")])
+def test_the_term_of_a_loss_that_is_not_finite_is_named(tmp_path, monkeypatch, name, value):
+    whole, calls = TCMLoss.forward, []
+
+    def spoiled(self, embeddings, labels):
+        calls.append(1)
+        factor = float(value) if len(calls) == 5 else 1.0
+        return whole(self, embeddings, labels) * factor
+
+    monkeypatch.setattr(TCMLoss, "forward", spoiled)
+    with pytest.raises(UserError, match=rf"epoch 1, batch 1: .*{name} is {value}") as caught:
+        execute(config(**{"loss.tcm": {}}), runtime(tmp_path))
+    assert "base is" not in str(caught.value)
 
 
 def test_validation_classes_are_cut_from_training_and_test_is_not_touched(tmp_path):
