@@ -13,10 +13,11 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
+from common.errors import run_cli
 from reproduce.execute import load_source, run_key
 from reproduce.runtime import Runtime
 from reproduce.store import RunFolder
-from tests.reproduce import small
+from tests.reproduce import small, small_table
 from tests.reproduce import train_worker as worker
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +36,7 @@ def two(tmp_path_factory) -> tuple[Path, list[dict]]:
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return folder, [json.loads((folder / f"{rank}.json").read_text()) for rank in range(2)]
@@ -123,3 +124,29 @@ def test_batch_norm_over_slices_is_refused_unless_allowed(two):
     for seen in two[1]:
         assert "BatchNorm layer in training mode" in seen["norms"]
         assert "train.chunk_batch_statistics=true" in seen["norms"]
+
+
+def test_a_table_under_torchrun_is_the_table_of_one_process(two, tmp_path, capsys):
+    folder, seen = two
+    assert [each["table"]["code"] for each in seen] == [0, 0]
+    assert "2 runs trained, 0 reused" in seen[0]["table"]["out"]
+    assert seen[1]["table"]["out"] == ""
+    assert run_cli(small_table.main, worker.options(tmp_path)) == 0
+    found, expected = (
+        pd.read_csv(place / "results" / "demo" / "small_table.csv")
+        for place in (folder / "table", tmp_path)
+    )
+    for column in ("row", "run_hash", "selection", "training_images"):
+        assert found[column].tolist() == expected[column].tolist()
+    for metric in ("recall_at_1", "map_at_r", "opis"):
+        assert found[metric].tolist() == pytest.approx(expected[metric].tolist(), rel=1e-2)
+    # What two processes left is what one would have made, and is reused.
+    capsys.readouterr()
+    assert run_cli(small_table.main, worker.options(folder / "table")) == 0
+    assert "0 runs trained, 2 reused" in capsys.readouterr().out
+
+
+def test_an_error_under_torchrun_is_a_sentence(two):
+    for seen in two[1]:
+        assert seen["wrong"]["code"] == 2
+        assert "loss proxy_anchor has no option 'nothing'" in seen["wrong"]["err"]

@@ -6,6 +6,8 @@ python -m torch.distributed.run --standalone --nproc-per-node 2 \
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -17,7 +19,7 @@ import torch
 from filelock import FileLock
 
 import datasets
-from common.errors import UserError
+from common.errors import UserError, run_cli
 from reproduce import distributed
 from reproduce import train as loop
 from reproduce.checkpoint import StoppedError
@@ -26,7 +28,7 @@ from reproduce.execute import LockedError, execute, load_source, run_key
 from reproduce.runtime import Runtime
 from reproduce.step import TrainingStep
 from reproduce.store import RunFolder
-from tests.reproduce import small
+from tests.reproduce import small, small_table
 
 PROXIES, RANKS = "demo/kanji_proxy_anchor", "demo/kanji_recall_at_k"
 HIER = {
@@ -136,6 +138,20 @@ def locked(folder: Path, rank: int) -> str:
     return "not locked"
 
 
+def options(folder: Path) -> list[str]:
+    """Of the table script, with everything it writes in one folder."""
+    places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
+    return ["--quiet", "--jobs", "1", *places]
+
+
+def table(folder: Path, *arguments: str) -> dict[str, Any]:
+    """What the table script of :mod:`tests.reproduce.small_table` printed here, and its code."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run_cli(small_table.main, [*options(folder), *arguments])
+    return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
+
+
 def main(folder: Path) -> None:
     """Runs everything and writes what this rank saw to ``folder/<rank>.json``."""
     small.register()
@@ -146,6 +162,8 @@ def main(folder: Path) -> None:
     out["resumed"] = run("proxies, tcm, chunks", folder / "stopped")
     for name in CASES:
         out[name] = run(name, folder / "runs")
+    out["table"] = table(folder / "table")
+    out["wrong"] = table(folder / "table", "--set", "loss.options={nothing: 1}")
     out["again"] = run("validation", folder / "runs")
     try:
         run("resting backbone", folder / "norms", **{"model.options": {"width": 4}})
