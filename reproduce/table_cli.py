@@ -55,6 +55,7 @@ def runtime_of(options: argparse.Namespace) -> Runtime:
         workers=options.workers,
         progress=not options.quiet,
         weights=options.weights,
+        tensorboard=options.tensorboard,
     )
 
 
@@ -80,6 +81,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 ...")
     parser.add_argument("--workers", type=int, default=0, help="loader processes per run")
     parser.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
+    parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="events of each run there")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)
     parser.add_argument("--dry-run", action="store_true", help="say what is missing; train nothing")
