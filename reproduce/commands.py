@@ -45,7 +45,12 @@ OTHERS = (
         "reproduce.pareto",
         follows_tables=True,
     ),
-    Command("margins", "Fig. 6: R@1 and OPIS over TCM's margins and weight", "reproduce.margins"),
+    Command(
+        "margins",
+        "Fig. 6: R@1 and OPIS over TCM's margins and weight",
+        "reproduce.margins",
+        follows_tables=True,
+    ),
     Command(
         "utility",
         "Figs. 1-2: utility curves of single classes, similarity histograms",

@@ -19,7 +19,8 @@ CLASSES = 12
 BINS = 80
 # The curves go on beyond the calibration range by so many times its width, on either side.
 BEYOND = 1.5
-KINDS = ("utility", "similarity", "choices")
+KINDS = ("utility", "similarity", "det", "choices")
+FARS = np.geomspace(1e-5, 1, 51)
 KEY = ("row", "dataset", "backbone", "seed", "run_hash")
 
 
@@ -31,6 +32,7 @@ def of_pair(base: dict, other: dict, runs: Path, classes: int = CLASSES) -> dict
       same in both runs, spread evenly over the ranks by the base's mean utility in its range.
     - ``similarity``, a line per bin from ``low`` to ``high`` (cosine): ``positives`` and
       ``negatives`` are shares of all pairs of the kind. None for hyperbolic runs.
+    - ``det``, a line per false-accept rate: ``far`` and ``frr`` over all pairs.
     - ``choices``: see :func:`reproduce.choice_data.under_choices`.
 
     Args:
@@ -55,7 +57,8 @@ def of_pair(base: dict, other: dict, runs: Path, classes: int = CLASSES) -> dict
         if result.settings["distance"] == "euclidean"
     ]
     choices = [_with_key(row, under_choices(result)) for row, result in pairs]
-    joined = {"utility": curves, "similarity": histograms, "choices": choices}
+    rates = [_with_key(row, _rates(result)) for row, result in pairs]
+    joined = {"utility": curves, "similarity": histograms, "det": rates, "choices": choices}
     return {kind: _joined(frames) for kind, frames in joined.items()}
 
 
@@ -123,6 +126,13 @@ def _histogram(result: EvaluationResult) -> pd.DataFrame:
             "negatives": negatives / negatives.sum(),
         }
     )
+
+
+def _rates(result: EvaluationResult) -> pd.DataFrame:
+    n = result.counts.pairs.total_negatives
+    fars = FARS[np.floor(FARS * n) >= 1]
+    thresholds = [result.counts.threshold_at_rank(int(far * n)) for far in fars]
+    return pd.DataFrame({"far": fars, "frr": result.counts.overall_frr(np.array(thresholds))})
 
 
 def _with_key(row: dict, frame: pd.DataFrame) -> pd.DataFrame:

@@ -93,7 +93,9 @@ def _run_hash(row: Mapping[str, Any], run: Planned, keys: Keys) -> str:
 
 def _require_consistent(frame: pd.DataFrame, planned: list[Planned], path: Path, again) -> None:
     """One clean commit has one code hash per data set and loss, and no two runs share a hash."""
-    repeated = frame[frame.duplicated("run_hash")]
+    # Two rows of one configuration share their runs: the default cell of a grid, for instance.
+    runs = frame.drop_duplicates(["run_hash", "config_hash"])
+    repeated = runs[runs.duplicated("run_hash")]
     if len(repeated):
         row = repeated.iloc[0]
         raise UserError(f"{path}: {_name(row)} has another row's run hash; {again}")

@@ -144,7 +144,7 @@ def _spread(part: Spread, frames, confidence: float) -> list[Finding] | str:
     findings = []
     places = frames[part.table][["dataset", "backbone"]].drop_duplicates()
     for dataset, backbone in places.itertuples(index=False):
-        points = spread.points(frames.values(), dataset, backbone, part.metric)
+        points = spread.points(frames, dataset, backbone, part.metric)
         for what, measured, holds in spread.claims(points, part):
             known = len(spread.accurate(points, part)) >= part.rows
             word = (verdict.REPRODUCED if holds else verdict.CONTRADICTED) if known else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from common.errors import UserError, run_cli
 from reproduce import results
 from reproduce.figures import plane
-from reproduce.spread import pooled
+from reproduce.pool import pool
 from reproduce.tables import TABLES
 
 
@@ -36,15 +36,12 @@ def draw(scale: str, root: Path = results.RESULTS) -> Path:
     Raises:
         UserError: no results, or a CSV that cannot be trusted.
     """
-    paths = [results.csv_path(name, scale, root) for name in TABLES]
-    frames = [results.read(path) for path in paths if path.exists()]
+    paths = {name: results.csv_path(name, scale, root) for name in TABLES}
+    frames = {name: results.read(path) for name, path in paths.items() if path.exists()}
     if not frames:
         raise UserError(f"no results under {root / scale}: run python -m reproduce.table2 first")
-    bases: dict[str, str | None] = {}
-    for table in TABLES.values():
-        for row in table.rows[scale]:
-            bases[row.name] = bases.get(row.name) or row.base
-    return plane.draw(pooled(frames), bases, root / scale / "figures" / "pareto")
+    bases = {name: {row.name: row.base for row in TABLES[name].rows[scale]} for name in frames}
+    return plane.draw(pool(frames, bases), root / scale / "figures" / "pareto")
 
 
 if __name__ == "__main__":

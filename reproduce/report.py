@@ -141,7 +141,7 @@ def _pictures(folder: Path) -> list[str]:
 
 
 def _choices(folder: Path) -> pd.DataFrame:
-    paths = [folder / "figures" / f"{name}_{curve_data.KINDS[2]}.csv" for name in TABLES]
+    paths = [folder / "figures" / f"{name}_{curve_data.KINDS[-1]}.csv" for name in TABLES]
     frames = [pd.read_csv(path, dtype={"run_hash": str}) for path in paths if path.exists()]
     if not frames:
         return pd.DataFrame()

@@ -9,8 +9,8 @@ import pandas as pd
 from reproduce import time_results
 from reproduce.judge import Judged
 from reproduce.markdown import table
+from reproduce.pool import pool
 from reproduce.report_claims import spread_of_pairs
-from reproduce.spread import pooled
 
 # Further behind the best of its data set than this, a row is no longer in the regime of the claims.
 FAR_BEHIND = 0.10
@@ -23,7 +23,7 @@ def cost_table(frames: Mapping[str, pd.DataFrame]) -> list[str]:
     for name, frame in tables.items():
         rows.append([name, *_costs(frame)])
     if len(tables) > 1:
-        rows.append(["all, shared runs once", *_costs(pooled(tables.values()))])
+        rows.append(["all, shared runs once", *_costs(pool(tables))])
     return table(rows)
 
 
@@ -32,7 +32,7 @@ def easy_and_hard(frames: Mapping[str, pd.DataFrame], judged: list[Judged]) -> l
     tables = _training_tables(frames)
     if not tables:
         return ["- No table of training runs is there yet."]
-    runs = pooled(tables.values())
+    runs = pool(tables)
     return [
         *_seeds(judged),
         *_accuracy(runs),

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pandas as pd
 
 from reproduce.aggregate import over_seeds
 from reproduce.claims import Spread
-
-
-def pooled(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """The runs of all tables, each run once: two tables may share a row under two names."""
-    return pd.concat(list(frames), ignore_index=True).drop_duplicates("run_hash")
+from reproduce.pool import pool
 
 
 def points(
-    frames: Iterable[pd.DataFrame], dataset: str, backbone: str, metric: str
+    frames: Mapping[str, pd.DataFrame], dataset: str, backbone: str, metric: str
 ) -> pd.DataFrame:
-    """One line per row on a data set: mean R@1 and ``metric`` over its seeds."""
-    runs = pooled(frame for frame in frames if "run_hash" in frame)
+    """One line per row on a data set, of all tables: mean R@1 and ``metric`` over its seeds."""
+    runs = pool(frames)
     here = runs[(runs["dataset"] == dataset) & (runs["backbone"] == backbone)]
     return over_seeds(here, ["recall_at_1", metric])
 

@@ -1,11 +1,11 @@
-"""Figs. 1 and 2: per-class utility curves of base losses beside themselves with TCM.
+"""Figs. 1 and 2: per-class utility curves of base losses beside themselves with TCM; DET curves.
 
     python -m reproduce.utility --scale demo
 
-Curves and similarity histograms of finished runs are copied from the run folders into
-``results/<scale>/figures/<table>_utility.csv`` and ``_similarity.csv``; the figure is drawn from
-those alone, so that it can be drawn again where the runs are not. ``_choices.csv`` beside them has
-the OPIS of the same runs under other choices, for the report.
+Curves, similarity histograms and error rates of finished runs are copied from the run folders into
+``results/<scale>/figures/<table>_utility.csv``, ``_similarity.csv`` and ``_det.csv``. The figures
+are drawn from those alone, so that they can be drawn again where the runs are not. Beside them,
+``_choices.csv`` has the OPIS of the same runs under other choices, for the report.
 """
 
 if not __package__:
@@ -19,7 +19,7 @@ import pandas as pd
 from common.atomic import atomic_path
 from common.errors import UserError, run_cli
 from reproduce import curve_data, results
-from reproduce.figures import curves
+from reproduce.figures import curves, det
 from reproduce.table import TCM_SUFFIX, Table
 from reproduce.tables import TABLES
 
@@ -74,7 +74,8 @@ def draw(table: Table, path: Path, seed: int, runs: Path) -> Path | None:
         with atomic_path(file) as temporary:
             data.to_csv(temporary, index=False, float_format="%.5g", lineterminator="\n")
     # Drawn from what was written, so that it can be drawn again to the same bytes.
-    utility, similarity = (_kept(files[kind]) for kind in ("utility", "similarity"))
+    utility, similarity, rates = (_kept(files[kind]) for kind in curve_data.KINDS[:3])
+    det.draw(rates, table.title, folder / f"{table.name}_det")
     return curves.draw(utility, similarity, table.title, folder / f"{table.name}_utility")
 
 
@@ -96,9 +97,9 @@ def _of_pair(
 ) -> dict[str, pd.DataFrame]:
     """What is drawn of a pair: that which is kept, where it is of these very runs."""
     hashes = {base["run_hash"], other["run_hash"]}
-    if all(len(kept[kind]) for kind in ("utility", "choices")) and all(
-        hashes <= set(kept[kind]["run_hash"]) for kind in ("utility", "choices")
-    ):
+    # Hyperbolic runs have no similarities.
+    needed = [kept[kind] for kind in curve_data.KINDS if kind != "similarity"]
+    if all(len(frame) and hashes <= set(frame["run_hash"]) for frame in needed):
         return {
             kind: frame[frame["run_hash"].isin(hashes)] if len(frame) else frame
             for kind, frame in kept.items()

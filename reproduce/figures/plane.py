@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,17 +17,19 @@ ACCURATE_WITHIN = 2.0
 COLUMNS = 2
 
 
-def draw(runs: pd.DataFrame, bases: Mapping[str, str | None], stem: Path) -> Path:
+def draw(runs: pd.DataFrame, stem: Path) -> Path:
     """Draws a panel per data set and backbone; returns the PNG's path.
 
     Filled markers with a name are base losses, open ones of the same colour and shape the rows that
     add something to them; error bars are one standard deviation over seeds, none for a single seed.
 
     Args:
-        runs: of all tables, each run once.
-        bases: for each row, the row that it adds something to, None for a base loss.
+        runs: of all tables, each run once, as :func:`reproduce.pool.pool` makes them; ``base`` is
+            the row that a row adds something to, None for a base loss.
     """
     means = over_seeds(runs, ["recall_at_1", "opis"])
+    known = runs.dropna(subset="base").drop_duplicates("row").set_index("row")["base"]
+    bases = dict(known)
     panels = list(means.groupby(["dataset", "backbone"], sort=False))
     families = list(dict.fromkeys(bases.get(row) or row for row in means["row"]))
     columns = min(COLUMNS, len(panels))

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from common.errors import run_cli
-from reproduce import check, reference, results
+from reproduce import check, read_all, reference, results
 from reproduce.table2 import TABLE
 from tests.reproduce import frames
 
@@ -30,6 +30,11 @@ def folder(tmp_path):
         frames.frame(TABLE, "demo", as_claimed), results.csv_path("table2", "demo", tmp_path)
     )
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _code_and_data_are_read_once(monkeypatch):
+    monkeypatch.setattr(read_all, "Keys", lambda runtime: frames.todays_keys())
 
 
 def run(folder, *options) -> int:

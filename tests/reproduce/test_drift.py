@@ -6,15 +6,13 @@ import pandas as pd
 import pytest
 
 from common.errors import UserError, run_cli
-from reproduce import check, results, time_results
-from reproduce.code_hash import code_hash
-from reproduce.drift import require_same_data
-from reproduce.execute import code_modules, load_source
-from reproduce.runtime import Runtime
+from reproduce import check, read_all, results, time_results
+from reproduce.drift import require_current, require_same_data
 from reproduce.seal import seal
-from reproduce.store import HASH_LENGTH, RunKey
+from reproduce.store import HASH_LENGTH
 from reproduce.table import plan
 from reproduce.table2 import TABLE
+from reproduce.tables import TABLES
 from tests.reproduce import frames
 
 
@@ -26,14 +24,16 @@ def true_table() -> pd.DataFrame:
 @functools.cache
 def _true_table() -> pd.DataFrame:
     frame = frames.frame(TABLE, "demo", lambda row, seed: {})
-    runs = plan(TABLE, "demo")
-    data = load_source(runs[0].config, Runtime()).index.fingerprint
-    codes = {modules: code_hash(modules) for modules in {code_modules(r.config) for r in runs}}
-    keys = [RunKey(run.config, data, codes[code_modules(run.config)], "cpu") for run in runs]
+    keys = [frames.todays_keys().of(run.config) for run in plan(TABLE, "demo")]
     frame["code_hash"] = [key.code_hash[:HASH_LENGTH] for key in keys]
     frame["run_hash"] = [key.run_hash for key in keys]
-    frame["data_checksum"] = data[:HASH_LENGTH]
+    frame["data_checksum"] = [key.data_checksum[:HASH_LENGTH] for key in keys]
     return frame
+
+
+@pytest.fixture(autouse=True)
+def _code_and_data_are_read_once(monkeypatch):
+    monkeypatch.setattr(read_all, "Keys", lambda runtime: frames.todays_keys())
 
 
 def run(tmp_path, frame) -> int:
@@ -79,8 +79,19 @@ def test_a_row_copied_to_another_seed_is_caught(tmp_path, capsys):
     assert "run hash" in capsys.readouterr().err
 
 
+def test_two_rows_of_one_configuration_may_share_a_run(tmp_path):
+    table = TABLES["margin_ablation"]
+    frame = frames.frame(table, "demo", lambda row, seed: {})
+    frame["run_hash"] = frame["config_hash"]
+    assert frame["run_hash"].duplicated().any()
+    path = results.csv_path(table.name, "demo", tmp_path)
+    results.write(frame, path)
+    require_current(results.read(path), table, "demo", path, frames.todays_keys())
+
+
 def test_other_code_is_a_warning_with_the_rows(tmp_path, capsys):
-    assert run(tmp_path, true_table().assign(code_hash="0" * 16, run_hash=range(18))) == 0
+    frame = true_table()
+    assert run(tmp_path, frame.assign(code_hash="0" * 16, run_hash=range(len(frame)))) == 0
     error = capsys.readouterr().err
     assert error.startswith("warning: ")
     assert (

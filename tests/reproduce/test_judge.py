@@ -28,6 +28,7 @@ def runs(table: str, dataset: str = "d", **rows) -> pd.DataFrame:
             "opis_far": opis,
             "opis_floor": 0.0,
             "run_hash": f"{dataset}-{row}-{seed}",
+            "config_hash": f"{dataset}-{row}-{seed}",
         }
         for row, numbers in rows.items()
         for seed, (recall, opis) in enumerate(numbers)
