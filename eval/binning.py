@@ -18,10 +18,10 @@ FINE = 1024  # bins within it, where memory allows
 FEWEST_FINE = 512
 ABOVE, TOP = 192, 64  # bins above it, up to the nearest of the sampled pairs, and beyond
 TAIL = 2**17  # bins above it, over all classes together: for TAR at small FAR
-SAMPLE = 512  # images that are compared with all others beforehand
+SAMPLE = 256  # images that are compared with all others beforehand
 DEEPEST = 256  # queries for which that many sampled negatives say nothing are not pruned
 SPREAD = 512  # queries whose products show how negatives spread
-MISJUDGED = 1e-3  # chance that a query's pruning has to be undone
+MISJUDGED = 1e-4  # chance that a query's pruning has to be undone
 # The range is widened by these factors of FAR, since a sample only estimates it.
 WIDER = (0.7, 1.3)
 # Products are float32: zones reach beyond what must lie in them by this share of their tolerance.

@@ -26,7 +26,7 @@ from eval.ranking import Ranking
 from eval.scores import Scores
 
 ATTEMPTS = 3  # at placing the bins; the second always lands but for rounding
-BLOCK = (512, 1024)  # rows and columns: a block and its histograms stay in a core's cache
+BLOCK = (1024, 512)  # rows and columns: a block and its histograms stay in a core's cache
 DEVICE_BLOCK = (2048, 8192)
 
 

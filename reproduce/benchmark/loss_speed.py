@@ -8,7 +8,6 @@ what a fresh process needs beyond its inputs (on CUDA: what the allocator report
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -17,9 +16,9 @@ from pathlib import Path
 
 import torch
 
-from common.atomic import write_text
 from common.errors import UserError, run_cli
 from reproduce.benchmark import peak
+from reproduce.benchmark.bars import Bars
 from reproduce.benchmark.loss_cases import CASES, Step
 
 MATRIX_BYTES = 4 * 4000 * 4000
@@ -40,28 +39,14 @@ def main(argv: list[str]) -> int:
     if arguments.peak_of:
         print(_peak_here(*_case_and_count(arguments.peak_of), arguments.device))
         return 0
-    numbers = measure(arguments.device, networks=not arguments.skip_networks)
-    if arguments.json is not None:
-        write_text(arguments.json, json.dumps(numbers, indent=2) + "\n")
+    measure(arguments.device, networks=not arguments.skip_networks).write(arguments.json)
     return 0
 
 
-def measure(device: str, networks: bool = True) -> dict[str, float]:
-    """All numbers by name; each bar is printed as it is measured."""
-    numbers: dict[str, float] = {"threads": torch.get_num_threads()}
-
-    def bar(name: str, value: float, limit: float, unit: str, at_least: bool = False) -> None:
-        numbers[name] = value
-        met = value >= limit if at_least else value <= limit
-        bound = f"{'at least' if at_least else 'at most'} {limit:g}{unit}"
-        print(
-            f"{name:52s} {value:9.3g}{unit:9s} {bound:24s} {'met' if met else 'MISSED'}", flush=True
-        )
-
-    def timed(name: str, value: float) -> None:
-        numbers[name] = value
-        print(f"{name:52s} {1e3 * value:9.1f} ms", flush=True)
-
+def measure(device: str, networks: bool = True) -> Bars:
+    """All numbers."""
+    found = Bars()
+    bar, timed = found.bar, found.timed
     a, b = _in_turn("tcm", "similarity_matrix", device, rounds=7)
     timed("TCM, 4000 x 512", a)
     timed("similarity matrix, 4000 x 512", b)
@@ -90,7 +75,7 @@ def measure(device: str, networks: bool = True) -> dict[str, float]:
         a, b = _in_turn("tcm", "resnet_with_base", device, rounds=2, count=64)
         timed("ResNet-50 step, 224 px, batch 64", b)
         bar("TCM's share of that step", 100 * a / b, 3, " %")
-    return numbers
+    return found
 
 
 def _in_turn(first: str, second: str, device: str, rounds: int, count: int | None = None):

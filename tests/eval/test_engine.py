@@ -104,7 +104,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("path", [{"threads": 1}, {"threads": 2}, {"compiled": False}])
-@pytest.mark.parametrize("block", [(512, 1024), (64, 100), (7, 13)])
+@pytest.mark.parametrize("block", [(1024, 512), (64, 100), (7, 13)])
 @pytest.mark.parametrize("name", CASES)
 def test_the_large_pass_counts_what_the_exact_one_does(name, block, path):
     x, labels = random_set(1, **CASES[name])

@@ -72,7 +72,8 @@ def test_the_large_pass_knows_both_sides_as_the_exact_one(mode, compiled):
     for far in (1e-2, 5e-2, 1e-1):
         k = math.ceil(far * exact.total_negatives)
         score = np.array([exact.negatives.kth_largest(k)])
-        assert large.negatives.kth_largest(k) == pytest.approx(score[0], abs=1e-4)
+        # A bin is about 3e-4 wide here, and pairs are so few that most bins are empty.
+        assert large.negatives.kth_largest(k) == pytest.approx(score[0], abs=4e-4)
         for method in ("within", "within_by_fold"):
             found, true = (getattr(p.negatives, method)(score) for p in (large, exact))
             assert found == pytest.approx(true, abs=2.5)
