@@ -1,4 +1,4 @@
-"""Our numbers against the paper's."""
+"""Our numbers against the paper's, and those that were published of its base methods."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def _compared(cell: dict, frame: pd.DataFrame | None) -> str:
     if frame is not None:
         same = (frame["row"] == cell["row"]) & (frame["dataset"] == cell["dataset"])
         same &= frame["backbone"].str.split(".").str[0] == cell["backbone"]
-        ours = frame.loc[same, cell["metric"]] if cell["metric"] in frame else None
+        ours = frame.loc[same, cell["metric"]].dropna() if cell["metric"] in frame else None
     if math.isnan(cell["value"]):
         return f"no reference ({cell['note']})"
     if not cell["dataset"] or not cell["backbone"]:
-        return f"paper {cell['value']:g}: no verdict ({cell['note']})"
+        return f"published {cell['value']:g}: no verdict ({cell['note']})"
     if ours is None or ours.empty:
-        return f"paper {cell['value']:g}: not run"
+        return f"published {cell['value']:g}: not run"
     mean, std = float(ours.mean()), float(ours.std(ddof=1)) if len(ours) > 1 else 0.0
     delta = mean - cell["value"]
     allowed = OPIS_TOLERANCE * cell["value"] if "opis" in cell["metric"] else ACCURACY_TOLERANCE
     word = "match" if abs(delta) <= max(allowed, DEVIATIONS * std) else "differs"
-    return f"paper {cell['value']:g}, ours {mean:.5g}, delta {delta:+.3g}: {word}"
+    return f"published {cell['value']:g}, ours {mean:.5g}, delta {delta:+.3g}: {word}"

@@ -142,10 +142,11 @@ def test_numbers_are_compared_at_paper_scale(tmp_path, capsys):
     results.write(frames.frame(TABLE, "paper", metrics), path)
     assert run(tmp_path, "--scale", "paper") == 0
     text = capsys.readouterr().out
-    assert "RS@K, inaturalist, resnet50, recall_at_1: paper 0.718, ours 0.7179" in text
+    assert "RS@K, inaturalist, resnet50, recall_at_1: published 0.718, ours 0.7179" in text
     assert "match" in text
     assert (
-        "vit_base_patch16_224, recall_at_1: paper 0.83, ours 0.7179, delta -0.112: differs" in text
+        "vit_base_patch16_224, recall_at_1: published 0.83, ours 0.7179, delta -0.112: differs"
+        in text
     )
     assert "no reference" in text
     assert "no verdict (setting unknown" in text
