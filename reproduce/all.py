@@ -9,8 +9,8 @@ if not __package__:
 import argparse
 import importlib
 
-from common.errors import run_cli
-from reproduce import distributed, dry_run, output, table_cli
+from common.errors import UserError, run_cli
+from reproduce import distributed, dry_run, output, results, table_cli
 from reproduce.commands import OTHERS
 from reproduce.table import plan
 from reproduce.tables import TABLES
@@ -24,20 +24,40 @@ def main(argv: list[str]) -> int:
     runs = [run for of_table in planned.values() for run in of_table]
     if options.dry_run:
         return dry_run.report("all tables", runs, table_cli.runtime_of(options), options)
+    if options.launcher and not table_cli.launched("all tables", runs, options):
+        return 0
     records = iter(table_cli.run("all tables", runs, options))
     if not distributed.from_environment().is_main:
         return 0
     for table in tables:
         own = [next(records) for _ in planned[table.name]]
         print(output.write(table, options.scale, planned[table.name], own, options.results))
-    arguments = ["--scale", options.scale, "--results", str(options.results)]
-    worst = 0
+    return _follow(options)
+
+
+def _follow(options: argparse.Namespace) -> int:
+    """Runs the commands that follow the tables; one that fails does not stop the others.
+
+    Raises:
+        UserError: some failed; names each with its reason.
+    """
+    worst, failures = 0, []
     for command in OTHERS:
-        if command.follows_tables:
-            print(f"\n== {command.name}: {command.help}", flush=True)
-            store = ["--runs", str(options.runs)] if command.reads_runs else []
-            module = importlib.import_module(command.module)
-            worst = max(worst, module.main([*arguments, *store]) or 0)
+        if command.takes is None:
+            continue
+        there = results.csv_path(command.name, options.scale, options.results)
+        if command.measures and there.exists() and not options.force:
+            print(f"\n== {command.name}: {there} is there")
+            continue
+        print(f"\n== {command.name}: {command.help}", flush=True)
+        arguments = [f"--{name}={getattr(options, name)}" for name in command.takes]
+        try:
+            worst = max(worst, importlib.import_module(command.module).main(arguments) or 0)
+        except UserError as error:
+            print(f"error: {error}")
+            failures.append(f"{command.name} ({error})")
+    if failures:
+        raise UserError(f"{len(failures)} of the commands failed: {'; '.join(failures)}")
     return worst
 
 

@@ -1,8 +1,7 @@
 """Every command of ``python -m reproduce``: the tables by themselves, the others as listed here.
 
-A command whose ``follows_tables`` is set is run by ``python -m reproduce all`` once the tables are
-filled, in the order of this list, with ``--scale`` and ``--results``; one that ``reads_runs`` gets
-``--runs`` as well.
+Commands that say what they take from ``python -m reproduce all`` are run by it once the tables are
+filled, in the order of this list.
 """
 
 from __future__ import annotations
@@ -20,15 +19,19 @@ class Command:
         name: as it is typed after ``python -m reproduce``.
         help: one line.
         module: its module, with ``main(argv) -> exit code``.
-        follows_tables, reads_runs: see the module's docstring.
+        takes: options that ``all`` passes on to it; None where ``all`` does not run it.
+        measures: it writes ``results/<scale>/<name>.csv``; ``all`` does not measure again what is
+            there.
     """
 
     name: str
     help: str
     module: str
-    follows_tables: bool = False
-    reads_runs: bool = False
+    takes: tuple[str, ...] | None = None
+    measures: bool = False
 
+
+_READS = ("scale", "results")
 
 OTHERS = (
     Command("all", "what is missing of all tables, then figures, check, report", "reproduce.all"),
@@ -37,40 +40,40 @@ OTHERS = (
         "time_complexity",
         "training-step time and memory with and without TCM",
         "reproduce.time_complexity",
-        follows_tables=True,
+        takes=(*_READS, "device"),
+        measures=True,
     ),
     Command(
         "pareto",
         "Fig. 3: every run of every table in one plane per data set",
         "reproduce.pareto",
-        follows_tables=True,
+        _READS,
     ),
     Command(
         "margins",
         "Fig. 6: R@1 and OPIS over TCM's margins and weight",
         "reproduce.margins",
-        follows_tables=True,
+        _READS,
     ),
     Command(
         "utility",
         "Figs. 1-2: utility curves of single classes, similarity histograms",
         "reproduce.utility",
-        follows_tables=True,
-        reads_runs=True,
+        (*_READS, "runs"),
     ),
     Command(
         "check",
         "verdicts: the claims, and the numbers at paper scale",
         "reproduce.check",
-        follows_tables=True,
+        _READS,
     ),
     Command(
         "report",
         "REPORT.md: what held, what did not, by how much and at what cost",
         "reproduce.report",
-        follows_tables=True,
+        _READS,
     ),
-    Command("latex", "the tables in LaTeX, booktabs style", "reproduce.latex"),
+    Command("latex", "the tables in LaTeX, booktabs style", "reproduce.latex", _READS),
     Command(
         "benchmark",
         "speed of evaluation and losses against their peers",

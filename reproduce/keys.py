@@ -5,16 +5,22 @@ from __future__ import annotations
 import datasets
 from reproduce.code_hash import code_hash
 from reproduce.config import RunConfig
-from reproduce.execute import code_modules, load_source, run_key
+from reproduce.execute import code_modules, load_source
 from reproduce.runtime import Runtime
 from reproduce.store import HASH_LENGTH, RunKey
 
 
 class Keys:
-    """Run keys under one runtime; one object serves one invocation, in which nothing changes."""
+    """Run keys under one runtime; one object serves one invocation, in which nothing changes.
 
-    def __init__(self, runtime: Runtime) -> None:
+    Args:
+        runtime: where the runs will execute.
+        device_type: of the device there, if that is not this machine; None asks the runtime.
+    """
+
+    def __init__(self, runtime: Runtime, device_type: str | None = None) -> None:
         self.runtime = runtime
+        self._device_type = device_type
         self._sources: dict[str, datasets.Source] = {}
         self._codes: dict[tuple[str, ...], str] = {}
 
@@ -24,7 +30,13 @@ class Keys:
         Raises:
             UserError: the data set is not there or broken.
         """
-        return run_key(config, self.source(config), self.runtime, self.code(config))
+        return RunKey(
+            config,
+            self.source(config).index.fingerprint,
+            self.code(config),
+            self._device_type or self.runtime.torch_device().type,
+            self.runtime.weights_sha256,
+        )
 
     def source(self, config: RunConfig) -> datasets.Source:
         """The run's data set. Raises UserError as :func:`reproduce.execute.load_source` does."""

@@ -51,7 +51,7 @@ def run_all(
         StoppedError: Ctrl-C or SIGTERM, once running runs have written their checkpoints.
     """
     outcomes: dict[int, Any] = {}
-    tasks, found = distinct(runs, runtime, force=force)
+    tasks, found = distinct(runs, Keys(runtime), force=force)
     several = distributed.from_environment().world_size > 1
     main = distributed.from_environment().is_main
 
@@ -74,19 +74,19 @@ def run_all(
         (run, outcomes[n]) for n, run in enumerate(runs) if isinstance(outcomes[n], UserError)
     ]
     if failures:
-        raise UserError(f"{len(failures)} of {len(runs)} runs failed: {_reasons(failures)}")
+        raise UserError(f"{len(failures)} of {len(runs)} runs failed: {reasons(failures)}")
     return [outcomes[number] for number in range(len(runs))]
 
 
 def distinct(
-    runs: list[Planned], runtime: Runtime, *, force: bool = False
+    runs: list[Planned], keys: Keys, *, force: bool = False
 ) -> tuple[list[Task], list[tuple[Task, Any]]]:
     """(runs to be trained, what is known already: finished records and data that is not there).
 
     Under torchrun all are to be trained, for the processes must agree on what is finished:
     ``execute`` settles it run by run.
     """
-    keys = Keys(runtime)
+    runtime = keys.runtime
     by_hash: dict[str, Task] = {}
     found: list[tuple[Task, Any]] = []
     for number, run in enumerate(runs):
@@ -188,7 +188,7 @@ class _Queue:
         self._locked.append(task)
 
 
-def _reasons(failures: list[tuple[Planned, UserError]]) -> str:
+def reasons(failures: list[tuple[Planned, UserError]]) -> str:
     """Each reason once, with the runs that it stopped."""
     by_reason: dict[str, list[str]] = {}
     for run, error in failures:

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from common.errors import UserError
-from reproduce import distributed, dry_run, output, results
-from reproduce.runner import default_jobs, run_all
+from reproduce import distributed, dry_run, launcher, output, results
+from reproduce.runner import default_jobs, reasons, run_all
 from reproduce.runtime import Runtime
 from reproduce.table import SCALES, Planned, Table, plan
 
@@ -18,6 +18,8 @@ def main(table: Table, argv: list[str]) -> int:
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
     if options.dry_run:
         return dry_run.report(table.name, runs, runtime_of(options), options)
+    if options.launcher and not launched(table.name, runs, options):
+        return 0
     records = run(table.name, runs, options)
     if distributed.from_environment().is_main:
         print(output.write(table, options.scale, runs, records, options.results))
@@ -44,6 +46,19 @@ def run(name: str, runs: list[Planned], options: argparse.Namespace) -> list[dic
         reused = sum(record["reused"] for record in records)
         print(f"{len(records) - reused} runs trained, {reused} reused from {options.runs}/")
     return records
+
+
+def launched(name: str, runs: list[Planned], options: argparse.Namespace) -> bool:
+    """Sends the runs by --launcher; True if they are finished, False if they run elsewhere now.
+
+    Raises:
+        UserError: an impossible option, the cluster refuses, or a run failed.
+    """
+    failures = launcher.launch(name, runs, runtime_of(options), options)
+    if failures:
+        raise UserError(f"{len(failures)} of the runs failed: {reasons(failures)}")
+    options.force = False
+    return failures is not None
 
 
 def runtime_of(options: argparse.Namespace) -> Runtime:
@@ -90,3 +105,4 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tflops", type=float, help="dry run: sustained 1e12 operations a second")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
+    launcher.add_options(parser)
