@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-PARTS = ("evaluation", "loss_speed", "loading")
+PARTS = ("evaluation", "loss_speed", "loading", "memory")
 
 
 def main(argv: list[str]) -> int:
