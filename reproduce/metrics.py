@@ -19,7 +19,7 @@ class Shown:
     @property
     def name(self) -> str:
         """The heading without its unit, for sentences."""
-        return re.sub(r" (%|e-3|s|MiB)$", "", self.heading)
+        return re.sub(r",? (%|e-3|s|MiB)$", "", self.heading)
 
     def __call__(self, value: float) -> str:
         """A difference of this metric, scaled and with its sign."""
@@ -52,9 +52,9 @@ METRICS = {
     "opis_corrected": thousandths("OPIS - floor e-3"),
     "opis_far": thousandths("OPIS (log FAR) e-3"),
     "opis_across_domains": thousandths("OPIS across domains e-3"),
-    "train_seconds": Shown("training time s", 1, 1, " s", "down"),
+    "train_seconds": Shown("training time, s", 1, 1, " s", "down"),
     "epoch_seconds": Shown("s per epoch", 1, 2, " s", "down"),
-    "peak_memory_mb": Shown("peak memory MiB", 1, 0, " MiB", "down"),
+    "peak_memory_mb": Shown("peak memory, MiB", 1, 0, " MiB", "down"),
 }
 
 

@@ -53,8 +53,15 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
     names = group["row"].tolist()
     families = list(dict.fromkeys(bases.get(name) or name for name in names))
     on_front = frontier(x, y)
-    axis.plot(
-        x[on_front], y[on_front], "--", color="#555555", lw=1, zorder=1, label="Pareto frontier"
+    axis.step(
+        x[on_front],
+        y[on_front],
+        "--",
+        where="pre",
+        color="#555555",
+        lw=1,
+        zorder=1,
+        label="Pareto frontier",
     )
     for i, name in enumerate(names):
         base = bases.get(name)
@@ -63,8 +70,8 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
         axis.errorbar(
             x[i],
             y[i],
-            xerr=x_error[i],
-            yerr=y_error[i],
+            xerr=x_error[i] or None,
+            yerr=y_error[i] or None,
             fmt=marker,
             color=colour,
             markerfacecolor="white" if base else colour,
@@ -83,7 +90,7 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
                 arrowprops={"arrowstyle": "->", "color": colour, "shrinkA": 6, "shrinkB": 6},
                 zorder=2,
             )
-    axis.set_ylim(bottom=0)
+    axis.set_ylim(0, 1.1 * (y + y_error).max())
     axis.set_xlabel("R@1, %  (right is better)")
     axis.set_ylabel("OPIS, e-3  (lower is better)")
     axis.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))

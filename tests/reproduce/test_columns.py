@@ -76,10 +76,10 @@ def test_effects_below_the_floor_and_oracle_rows_are_marked_and_explained():
 def test_times_stand_in_the_table_that_compares_them():
     found = cells(table("hier", peak_memory_mb=(100.0, 120.0), opis_far=(2e-4, 1e-4)))
     assert found["A"]["s per epoch"] == "4.00 ± 0.00"
-    assert found["A"]["training time s"] == "20.0 ± 0.0"
-    assert found["A+TCM"]["Δ training time s"] == "+5.0"
-    assert found["A+TCM"]["peak memory MiB"] == "120 ± 0"
-    assert "training time s" not in cells(table())["A"]
+    assert found["A"]["training time, s"] == "20.0 ± 0.0"
+    assert found["A+TCM"]["Δ training time, s"] == "+5.0"
+    assert found["A+TCM"]["peak memory, MiB"] == "120 ± 0"
+    assert "training time, s" not in cells(table())["A"]
 
 
 def test_verification_stands_first_where_faces_are_compared():
