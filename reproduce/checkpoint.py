@@ -59,6 +59,9 @@ class Checkpoint:
             with open(temporary, "rb+") as file:
                 digest = hashlib.file_digest(file, "sha256").digest()
                 file.write(digest)
+                # On disk before the renames, which then follow each other at once.
+                file.flush()
+                os.fsync(file)
             if self.path.exists():
                 os.replace(self.path, self.previous)
 
