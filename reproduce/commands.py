@@ -35,6 +35,7 @@ _READS = ("scale", "results")
 
 OTHERS = (
     Command("all", "what is missing of all tables, then figures, check, report", "reproduce.all"),
+    Command("run", "one configuration by itself, or your own images", "reproduce.run"),
     Command("status", "which rows are there, stale or missing", "reproduce.status"),
     Command(
         "time_complexity",
