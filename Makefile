@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test soak lint benchmark
+.PHONY: demo test soak lint benchmark gpu-check
 
 demo: .venv/demo
 	$(BIN)/python -m reproduce.table2 --scale demo
@@ -20,6 +20,10 @@ lint: .venv/test
 
 benchmark: .venv/test
 	$(BIN)/python -m reproduce.benchmark
+
+# Needs a CUDA device and no data; writes runs/gpu_check.json.
+gpu-check: .venv/test
+	$(BIN)/python -m reproduce gpu-check
 
 # The marks remember what was installed; an edited requirements file installs again.
 .venv/demo: requirements.txt

@@ -37,6 +37,12 @@ OTHERS = (
     Command("all", "what is missing of all tables, then figures, check, report", "reproduce.all"),
     Command("run", "one configuration by itself, or your own images", "reproduce.run"),
     Command("status", "which rows are there, stale or missing", "reproduce.status"),
+    Command("doctor", "the page for a bug report: machine, data, weights", "reproduce.doctor"),
+    Command(
+        "gpu-check",
+        "tests and a short benchmark on this machine's GPU",
+        "reproduce.gpu_check",
+    ),
     Command(
         "time_complexity",
         "training-step time and memory with and without TCM",

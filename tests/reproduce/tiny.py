@@ -48,6 +48,11 @@ def folder_of(run: RunConfig, runs: Path) -> RunFolder:
     return RunFolder(run_key(run, load_source(run, runtime), runtime), runs)
 
 
+def outcome(record: dict) -> dict:
+    """What two runs of one configuration must have in common, to the last bit."""
+    return {name: record[name] for name in ("run_hash", "metrics", "selected_epoch")}
+
+
 def main(argv: list[str]) -> int:
     """The table's script; with ``--endless`` first, its runs take hours."""
     if argv[:1] == ["--endless"]:
