@@ -1,4 +1,4 @@
-"""Command line of the evaluator: report, compare, neighbours, sensitivity."""
+"""Command line of the evaluator: report, compare, verify, neighbours, sensitivity."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def build_parser() -> Parser:
     for name, function, add, text in (
         ("report", run.report, add_report, "metrics, plots and an interactive page for one model"),
         ("compare", run.compare, add_compare, "several models on the same labels, with intervals"),
+        ("verify", run.verify, add_verify, "are two images of one identity: TAR, EER, DET curve"),
         ("neighbours", run.neighbours, add_neighbours, "nearest neighbours as a table"),
         ("sensitivity", run.sensitivity, add_sensitivity, "how OPIS moves with the settings"),
     ):
@@ -78,6 +79,43 @@ def add_compare(parser: Parser) -> None:
     add_labels(parser)
     add_out(parser, "compare")
     add_settings(parser)
+
+
+def add_verify(parser: Parser) -> None:
+    """Options of ``verify``."""
+    add_input(parser)
+    parser.add_argument(
+        "--pairs",
+        type=Path,
+        metavar="FILE",
+        help=".csv with columns first, second and same: two images, by row from 0 or by key where "
+        "the embeddings have 'keys', and 1 or 0; only these pairs are looked at, and labels are "
+        "not needed",
+    )
+    parser.add_argument(
+        "--fars",
+        type=float,
+        nargs="+",
+        metavar="F",
+        help="false-accept rates at which TAR is wanted (default: those of 1e-3 1e-4 1e-5 for "
+        "which there are enough pairs)",
+    )
+    parser.add_argument(
+        "--calibration-share",
+        type=float,
+        metavar="S",
+        help="share of the identities that fix the one threshold for all, which is judged on the "
+        "others; 0 leaves that out (default: 0.5)",
+    )
+    add_out(parser, "verify")
+    parser.add_argument(
+        "--distance",
+        choices=["euclidean", "cosine", "poincare"],
+        default="euclidean",
+        help="of unit vectors, or in the Poincaré ball of embeddings as they are",
+    )
+    parser.add_argument("--curvature", type=float, default=0.1, help="of that ball (default: 0.1)")
+    parser.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
 
 
 def add_neighbours(parser: Parser) -> None:

@@ -95,6 +95,38 @@ def neighbours(arguments: argparse.Namespace) -> None:
     print("; ".join(lines), file=sys.stderr)
 
 
+def verify(arguments: argparse.Namespace) -> None:
+    """Verifies all pairs, or those of a list, writes the folder and prints the table."""
+    pairs, path = arguments.pairs, arguments.embeddings
+    if pairs is not None and arguments.calibration_share is not None:
+        raise UserError("--calibration-share is of all pairs' identities; leave it or --pairs out")
+    if arguments.seed < 0:
+        raise UserError(f"--seed is {arguments.seed}; give 0 or more")
+    data = read_embedding_set(path, arguments.labels, labels_needed=pairs is None)
+    listed = None
+    if pairs is not None:
+        from eval.pair_lists import read_keys, read_pair_list
+
+        count = len(data.embeddings)
+        keys = read_keys(path, arguments.labels, count)
+        listed = read_pair_list(pairs, count, keys, data.labels)
+    _prepare_folder(arguments.out)
+    from eval import verification
+    from eval.verification_files import summary_text, write_verification
+
+    names = ("fars", "distance", "curvature", "seed")
+    chosen = {name: getattr(arguments, name) for name in names}
+    if listed is not None:
+        found = verification.verify_pairs(
+            data.embeddings, listed.pairs, listed.same, labels=data.labels, **chosen
+        )
+    else:
+        chosen["calibration_share"] = arguments.calibration_share
+        found = verification.verify(data.embeddings, data.labels, domains=data.domains, **chosen)
+    write_verification(data.name, found, arguments.out)
+    _print(summary_text(data.name, found, arguments.out))
+
+
 @contextlib.contextmanager
 def _printing() -> Iterator[None]:
     """Around what writes to standard output: a reader that stops early, as ``head``, is no error.
