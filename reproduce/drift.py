@@ -63,7 +63,8 @@ def require_current(
                 f"configuration, data and code; {again}"
             )
     _require_consistent(frame, planned, path, again)
-    return _warnings(made_by_others, path, again)
+    everything = len(made_by_others) == len(planned)
+    return _warnings(made_by_others, everything, path, again)
 
 
 def require_same_data(frames: Mapping[str, pd.DataFrame]) -> None:
@@ -112,16 +113,18 @@ def _require_consistent(frame: pd.DataFrame, planned: list[Planned], path: Path,
             )
 
 
-def _warnings(keys: list[dict], path: Path, again: str) -> list[str]:
+def _warnings(keys: list[dict], everything: bool, path: Path, again: str) -> list[str]:
     if not keys:
         return []
+    if everything:
+        return [f"{path}: all rows were made by other code than today's ({again} to renew)"]
     seeds: dict[str, list[str]] = {}
     for key in keys:
         seeds.setdefault(f"{key['row']} on {key['dataset']} ({key['backbone']})", []).append(
             str(key["seed"])
         )
-    rows = "; ".join(f"{name}, seeds {', '.join(of)}" for name, of in seeds.items())
-    return [f"{path}: made by other code than today's: {rows} ({again} to renew)"]
+    rows = "; ".join(f"{name}, seed {', '.join(of)}" for name, of in seeds.items())
+    return [f"{path}: rows made by other code than today's: {rows} ({again} to renew)"]
 
 
 def _key(row: Mapping[str, Any]) -> tuple:

@@ -22,7 +22,9 @@ class Finding:
     """One comparison of a claim on one data set, with its own verdict.
 
     Attributes:
-        what: which metric, rows and data set.
+        metric: its name for sentences.
+        rows, place: which rows; on which data set and backbone.
+        short: the number alone, for a table.
         measured: the number with its interval, and what it is held against.
         n: pairs of runs, or rows, or repeats.
         effect: None where nothing was tested, only counted.
@@ -30,12 +32,20 @@ class Finding:
     """
 
     part: Pair | Spread | Limit
-    what: str
+    metric: str
+    rows: str
+    place: str
+    short: str
     measured: str
     n: int
     verdict: str
     effect: verdict.Effect | None = None
     below_floor: bool = False
+
+    @property
+    def what(self) -> str:
+        """What was compared, as it begins a sentence."""
+        return f"{self.metric}, {self.rows}, {self.place}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,10 @@ def _pair(part: Pair, frames, confidence: float) -> list[Finding] | str:
         findings.append(
             Finding(
                 part,
-                f"{show.name}, {part.other} - {part.base}, {dataset}, {backbone}",
+                show.name,
+                f"{part.other} against {part.base}",
+                f"{dataset}, {backbone}",
+                f"{show(float(differences.mean()))}{show.unit}",
                 f"as claimed {show(effect.mean)} [{show(effect.low)}, {show(effect.high)}]"
                 f"{show.unit}{share}, holds above {show(effect.holds_above)}",
                 effect.pairs,
@@ -145,13 +158,16 @@ def _spread(part: Spread, frames, confidence: float) -> list[Finding] | str:
     places = frames[part.table][["dataset", "backbone"]].drop_duplicates()
     for dataset, backbone in places.itertuples(index=False):
         points = spread.points(frames, dataset, backbone, part.metric)
-        for what, measured, holds in spread.claims(points, part):
+        for metric, rows, short, measured, holds in spread.claims(points, part):
             known = len(spread.accurate(points, part)) >= part.rows
             word = (verdict.REPRODUCED if holds else verdict.CONTRADICTED) if known else None
             findings.append(
                 Finding(
                     part,
-                    f"{what}, {dataset}, {backbone}",
+                    metric,
+                    rows,
+                    f"{dataset}, {backbone}",
+                    short,
                     measured,
                     len(points),
                     word or verdict.INCONCLUSIVE,
@@ -169,7 +185,10 @@ def _limit(part: Limit, frames, confidence: float) -> list[Finding] | str:
         findings.append(
             Finding(
                 part,
-                f"step time with TCM over without, {row}, batch {batch}",
+                "step time with TCM over without",
+                f"{row}, batch {batch}",
+                str(group["backbone"].iloc[0]),
+                f"{ratios.mean():.3f}",
                 f"{ratios.mean():.4f} [{low:.4f}, {high:.4f}], limit {part.limit:g}",
                 len(ratios),
                 effect.verdict,
@@ -200,7 +219,7 @@ def _disagreements(findings: list[Finding]) -> list[str]:
     by_key = {}
     for finding in findings:
         if isinstance(finding.part, Pair) and finding.part.metric in ("opis", "opis_far"):
-            key = tuple(finding.what.split(", ")[1:])
+            key = (finding.rows, finding.place)
             by_key.setdefault(key, {})[finding.part.metric] = finding.verdict
     return [
         f"OPIS and OPIS (log FAR) disagree on {', '.join(key)}: {both['opis']}, {both['opis_far']}"

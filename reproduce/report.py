@@ -104,8 +104,8 @@ def _opening(judged: list[Judged], known: Claims, scale: str) -> list[str]:
     run = len(judged) - counts[NOT_RUN]
     words = ", ".join(f"{n} {word}" for word, n in counts.most_common() if word != NOT_RUN)
     lines = [
-        f"Of the {len(judged)} claims of {known.paper.venue}'s paper (arXiv {known.paper.arxiv}) "
-        f"{run} were run{f': {words}' if words else ''}."
+        f"Of the {len(judged)} claims of the paper ({known.paper.venue}, arXiv "
+        f"{known.paper.arxiv}) {run} were run{f': {words}' if words else ''}."
     ]
     return [*lines, "", STAND_IN] if scale == "demo" else lines
 

@@ -84,23 +84,21 @@ def floor_lines(found: list[Change], frames: Mapping[str, pd.DataFrame]) -> list
 
 def form_lines(found: list[Change]) -> list[str]:
     """Whether other forms of OPIS say the same of each row as OPIS does."""
-    rows = [["row", "data", *(f"Δ {scaled(form).heading}" for form in FORMS), "agree"]]
-    apart = 0
+    rows = [["row", "data", *(f"Δ {scaled(form).heading}" for form in FORMS)]]
     for one in found:
         values = [one.means.get(form, np.nan) for form in FORMS]
         signs = {np.sign(value) for value in values if value == value}
-        apart += len(signs) > 1
         cells = [scaled(f)(v) if v == v else "" for f, v in zip(FORMS, values, strict=True)]
-        name = f"{one.row} - {one.base} ({one.table})"
-        rows.append([name, one.dataset, *cells, "yes" if len(signs) == 1 else "**no**"])
-    if len(rows) == 1:
+        if len(signs) > 1:
+            rows.append([f"{one.row} against {one.base} ({one.table})", one.dataset, *cells])
+    if not found:
         return ["No row stands beside its base yet."]
     summary = (
-        f"The sign of the change depends on the form of OPIS in {apart} of {len(found)} "
+        f"The sign of the change depends on the form of OPIS in {len(rows) - 1} of {len(found)} "
         "comparisons: averaged over distances (as judged), over log FAR, as the gap between the "
         "best and the worst tenth of the classes, with the noise floor subtracted."
     )
-    return [summary, "", *table(rows, left=2)]
+    return [summary, "", *table(rows, left=2)] if len(rows) > 1 else [summary]
 
 
 def choice_lines(choices: pd.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from scipy import stats
 
@@ -36,20 +37,21 @@ def verdict_table(judged: list[Judged]) -> list[str]:
 
 
 def _measured(one: Judged) -> str:
-    """The means of each metric, lowest to highest; what a claim without differences counted."""
-    means: dict[str, list[float]] = {}
-    texts = []
+    """The numbers of each metric, those of its first and last place where there are several."""
+    by_metric: dict[str, list[str]] = {}
     for finding in one.findings:
-        if isinstance(finding.part, Pair):
-            sign = -1 if finding.part.direction == "down" else 1
-            means.setdefault(finding.part.metric, []).append(sign * finding.effect.mean)
-        else:
-            texts.append(finding.measured.split(",")[0])
-    for metric, values in means.items():
-        shown = scaled(metric)
-        span = dict.fromkeys((shown(min(values)), shown(max(values))))
-        texts.append(f"Δ {shown.name} {' to '.join(span)}{shown.unit}")
-    return "; ".join(texts)
+        delta = "Δ " if isinstance(finding.part, Pair) else ""
+        by_metric.setdefault(delta + finding.metric, []).append(finding.short)
+    return "; ".join(f"{metric} {_span(numbers)}" for metric, numbers in by_metric.items())
+
+
+def _span(numbers: list[str]) -> str:
+    """The smallest to the largest of numbers with one unit; words as they are."""
+    found = {text: re.match(r"[-+]?[\d.]+", text) for text in numbers}
+    if len(found) == 1 or not all(found.values()):
+        return ", ".join(found)
+    ordered = sorted(found, key=lambda text: float(found[text][0]))
+    return f"{found[ordered[0]][0]} to {ordered[-1]}"
 
 
 def stories(judged: list[Judged]) -> list[str]:

@@ -26,8 +26,8 @@ def draw(rates: pd.DataFrame, title: str, stem: Path) -> Path:
         for axis, ((dataset, backbone), group) in zip(axes, panels, strict=True):
             for i, (row, run) in enumerate(group.groupby("row", sort=False)):
                 colour, marker = style.look(i // 2)
-                # A rate of 0 cannot be shown on a logarithmic axis.
-                run = run[run["frr"] > 0]
+                # A rate of 0 cannot be shown on a logarithmic axis; no one accepts half of all.
+                run = run[(run["frr"] > 0) & (run["far"] < 0.5)]
                 axis.plot(
                     run["far"],
                     run["frr"],
@@ -47,5 +47,5 @@ def draw(rates: pd.DataFrame, title: str, stem: Path) -> Path:
             axis.set_ylabel("false-reject rate  (lower is better)")
             axis.set_title(f"{dataset}, {backbone}; grey: calibration range", fontsize=9.5)
             axis.legend(fontsize=8)
-        figure.suptitle(f"{title}: one threshold for all classes", fontsize=11)
+        figure.suptitle(f"{title}: error rates of all pairs at every threshold", fontsize=11)
         return style.save(figure, stem)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 # Directions to try, in points: right, left, above, below, then the corners, then farther out.
 _DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-_DISTANCES = (8, 14, 22, 32)
+_DISTANCES = (8, 14, 24, 36, 50, 70)
+_NEAR = 14
+_LEADER = {"arrowstyle": "-", "lw": 0.5, "shrinkA": 0, "shrinkB": 4}
 _POINT = 5  # half the size of a marker, in points
 
 
@@ -57,8 +60,10 @@ def place(
                     fontsize=8,
                     color=colour,
                     zorder=5,
+                    arrowprops=_LEADER | {"color": colour} if distance > _NEAR else None,
                 )
-                box = text.get_window_extent(renderer).padded(scale)
+                # Of the text alone, without its leader.
+                box = Text.get_window_extent(text, renderer).padded(scale)
                 hidden = sum(box.overlaps(other) for other in taken)
                 hidden += 10 * (not (frame.x0 < box.x0 and box.x1 < frame.x1))
                 hidden += 10 * (not (frame.y0 < box.y0 and box.y1 < frame.y1))

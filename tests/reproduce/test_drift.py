@@ -92,12 +92,18 @@ def test_two_rows_of_one_configuration_may_share_a_run(tmp_path):
 def test_other_code_is_a_warning_with_the_rows(tmp_path, capsys):
     frame = true_table()
     assert run(tmp_path, frame.assign(code_hash="0" * 16, run_hash=range(len(frame)))) == 0
+    assert "all rows were made by other code than today's" in capsys.readouterr().err
+    some = frame["row"].isin(["ProxyAnchor", "RS@K+TCM"]) & (frame["seed"] < 2)
+    frame.loc[some, "code_hash"] = "0" * 16
+    frame["dirty"] = True
+    assert run(tmp_path, frame) == 0
     error = capsys.readouterr().err
     assert error.startswith("warning: ")
-    assert (
-        "made by other code than today's: ProxyAnchor on glyphs/kanji (glyph_cnn), seeds" in error
+    assert error.endswith(
+        "rows made by other code than today's: ProxyAnchor on glyphs/kanji (glyph_cnn), seed 0, 1; "
+        "RS@K+TCM on glyphs/kanji (glyph_cnn), seed 0, 1 "
+        "(rerun python -m reproduce.table2 --scale demo to renew)\n"
     )
-    assert "RS@K+TCM" in error
 
 
 def test_a_number_edited_after_the_page_was_made_is_caught(tmp_path, capsys):

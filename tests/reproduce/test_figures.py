@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from common.errors import UserError, run_cli
 from eval import evaluate
@@ -165,7 +166,7 @@ def test_names_cover_neither_each_other_nor_points():
     labels.place(axis, points, [(0.01, 0.02)] * 4, names, ["black"] * 4)
     assert [text.get_text() for text in axis.texts] == ["first", "second", "fourth"]
     renderer = figure.canvas.get_renderer()
-    boxes = [text.get_window_extent(renderer) for text in axis.texts]
+    boxes = [Text.get_window_extent(text, renderer) for text in axis.texts]
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
     pixels = axis.transData.transform(points)
     assert not any(box.contains(*pixel) for box in boxes for pixel in pixels)

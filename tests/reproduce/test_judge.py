@@ -140,7 +140,7 @@ def test_too_few_accurate_rows_are_inconclusive():
 
 def times(*ratios: float) -> pd.DataFrame:
     lines = [
-        {"row": "A", "batch_size": 64, "repeat": i, "base_ms": 10.0, "tcm_ms": 10.0 * ratio}
+        {"row": "A", "backbone": "b", "batch_size": 64, "base_ms": 10.0, "tcm_ms": 10.0 * ratio}
         for i, ratio in enumerate(ratios)
     ]
     return pd.DataFrame(lines)
