@@ -62,6 +62,9 @@ def place(
                     zorder=5,
                     arrowprops=_LEADER | {"color": colour} if distance > _NEAR else None,
                 )
+                # The layout was made without names: it must stay as it is.
+                text.set_in_layout(False)
+                text.update_positions(renderer)
                 # Of the text alone, without its leader.
                 box = Text.get_window_extent(text, renderer).padded(scale)
                 hidden = sum(box.overlaps(other) for other in taken)
