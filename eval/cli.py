@@ -116,6 +116,7 @@ def add_verify(parser: Parser) -> None:
     )
     parser.add_argument("--curvature", type=float, default=0.1, help="of that ball (default: 0.1)")
     parser.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
+    add_resources(parser)
 
 
 def add_neighbours(parser: Parser) -> None:
@@ -213,8 +214,13 @@ def add_settings(parser: Parser) -> None:
         "OPIS and R@K come with intervals",
     )
     group.add_argument("--seed", type=int, default=0, help="of that draw and of the noise floor")
-    group.add_argument("--device", help="cpu or cuda (default: cpu)")
-    group.add_argument("--threads", type=int, help="threads (default: all)")
-    group.add_argument(
+    add_resources(group)
+
+
+def add_resources(parser: argparse._ActionsContainer) -> None:
+    """Where and with how much to compute."""
+    parser.add_argument("--device", help="cpu or cuda (default: cpu)")
+    parser.add_argument("--threads", type=int, help="threads (default: all)")
+    parser.add_argument(
         "--memory-mb", type=float, default=1024, help="for histograms, in MiB (default: 1024)"
     )

@@ -100,8 +100,7 @@ def verify(arguments: argparse.Namespace) -> None:
     pairs, path = arguments.pairs, arguments.embeddings
     if pairs is not None and arguments.calibration_share is not None:
         raise UserError("--calibration-share is of all pairs' identities; leave it or --pairs out")
-    if arguments.seed < 0:
-        raise UserError(f"--seed is {arguments.seed}; give 0 or more")
+    resources = _resources(arguments)
     data = read_embedding_set(path, arguments.labels, labels_needed=pairs is None)
     listed = None
     if pairs is not None:
@@ -114,14 +113,12 @@ def verify(arguments: argparse.Namespace) -> None:
     from eval import verification
     from eval.verification_files import summary_text, write_verification
 
-    names = ("fars", "distance", "curvature", "seed")
-    chosen = {name: getattr(arguments, name) for name in names}
+    chosen = {name: getattr(arguments, name) for name in ("fars", "distance", "curvature")}
     if listed is not None:
-        found = verification.verify_pairs(
-            data.embeddings, listed.pairs, listed.same, labels=data.labels, **chosen
-        )
+        chosen |= {"labels": data.labels, "seed": arguments.seed}
+        found = verification.verify_pairs(data.embeddings, listed.pairs, listed.same, **chosen)
     else:
-        chosen["calibration_share"] = arguments.calibration_share
+        chosen |= {"calibration_share": arguments.calibration_share, **resources}
         found = verification.verify(data.embeddings, data.labels, domains=data.domains, **chosen)
     write_verification(data.name, found, arguments.out)
     _print(summary_text(data.name, found, arguments.out))
@@ -155,22 +152,27 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of ``evaluate``; what it would take for a huge grid is refused here."""
     if arguments.grid_points > MAX_GRID_POINTS:
         raise UserError(f"--grid-points is {arguments.grid_points}; at most {MAX_GRID_POINTS}")
+    names = ("far_range", "epsilon", "c", "distance", "grid_points", "sample_queries")
+    chosen = {name: getattr(arguments, name) for name in names}
+    _require_positive("c", arguments.c)
+    chosen |= {"ks": sorted({1, *arguments.ks}), **_resources(arguments)}
+    return chosen | _gallery(arguments)
+
+
+def _resources(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Keyword arguments of ``evaluate`` that change how it computes: the seed too."""
     if arguments.threads is not None and arguments.threads < 1:
         raise UserError(f"--threads is {arguments.threads}; give at least 1")
-    names = (
-        *("far_range", "epsilon", "c", "distance", "grid_points", "threads", "memory_mb"),
-        *("sample_queries", "seed", "device"),
-    )
-    chosen = {name: getattr(arguments, name) for name in names}
-    for name in ("c", "memory_mb"):
-        if not 0 < chosen[name] < float("inf"):
-            raise UserError(
-                f"--{name.replace('_', '-')} is {chosen[name]:g}; give a number above 0"
-            )
+    _require_positive("memory-mb", arguments.memory_mb)
     if arguments.seed < 0:
         raise UserError(f"--seed is {arguments.seed}; give 0 or more")
-    chosen |= {"ks": sorted({1, *arguments.ks}), "progress": sys.stderr.isatty()}
-    return chosen | _gallery(arguments)
+    chosen = {name: getattr(arguments, name) for name in ("threads", "memory_mb", "seed", "device")}
+    return chosen | {"progress": sys.stderr.isatty()}
+
+
+def _require_positive(option: str, value: float) -> None:
+    if not 0 < value < float("inf"):
+        raise UserError(f"--{option} is {value:g}; give a number above 0")
 
 
 def _gallery(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -145,8 +145,9 @@ def split_identities(
         several = int((np.bincount(codes[rows], minlength=1) >= 2).sum())
         if several < 2:
             raise UserError(
-                f"of the {what} identities {several} have two images or more, two are needed; "
-                "choose another calibration share or seed, or bring more identities"
+                f"one threshold for all: of the {what} identities {several} have two images or "
+                "more, two are needed; choose another calibration share or seed, or bring more "
+                "identities"
             )
         parts.append((rows, count_all_pairs(x[rows], names[rows], fars, seed=seed, **settings)))
     (_, calibration), (rows, others) = parts

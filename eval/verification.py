@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from common.errors import UserError
+from eval.domains import class_domains
 from eval.fold_accuracy import FoldAccuracy, consecutive_folds, draw_folds, fold_accuracy
 from eval.geometry import geometry
 from eval.one_threshold import (
@@ -85,30 +86,32 @@ def verify(
     wanted, left_out = _checked(fars), []
     settings = {"distance": distance, "curvature": curvature, **resources}
     rates = count_all_pairs(embeddings, labels, wanted, seed=seed, **settings)
+    images, space = rates.counts.images, rates.counts.geometry
+    if domains is not None:
+        class_domains(images, domains)  # refuses wrong ones
     possible = _possible(wanted, rates.negatives, fars is not None, left_out)
-    images = rates.counts.images
     accuracy = None
     try:
         pairs, same, folds = draw_folds(images, seed)
     except UserError as error:
-        left_out.append(f"{error}.")
+        left_out.append(_sentence(error))
     else:
-        space = rates.counts.geometry
-        scores = Scores(images, space).pairs(pairs)
-        accuracy = fold_accuracy(space.to_distance(scores), same, folds)
+        distances = space.to_distance(Scores(images, space).pairs(pairs))
+        accuracy = fold_accuracy(distances, same, folds)
     share = CALIBRATION_SHARE if calibration_share is None else calibration_share
     found = []
     if share and possible:
-        strict = calibration_share is not None
         try:
             split = split_identities(
                 embeddings, labels, possible, domains, share=share, seed=seed, **settings
             )
-            _each(possible, lambda far: found.append(judge_threshold(split, far)), strict, left_out)
+            # Highest FAR first: where pairs run out, they do for all that follow.
+            for far in sorted(possible, reverse=True):
+                found.append(judge_threshold(split, far))
         except UserError as error:
-            if strict:
+            if calibration_share is not None:
                 raise
-            left_out.append(f"One threshold for all: {error}.")
+            left_out.append(_sentence(error))
     chosen = {"calibration_share": share, "domains": domains is not None}
     units = "identities"
     return _result(rates, possible, accuracy, found, left_out, units, seed, settings | chosen)
@@ -142,7 +145,11 @@ def verify_pairs(
             for, with the number that it takes.
     """
     wanted, left_out = _checked(fars), []
-    same = np.asarray(same, dtype=bool)
+    pairs, same = np.asarray(pairs), np.asarray(same, dtype=bool)
+    if pairs.shape != (len(same), 2) or pairs.dtype.kind not in "iu":
+        raise UserError(f"pairs have shape {pairs.shape}; give two row numbers for each of `same`")
+    if pairs.size and not 0 <= pairs.min() <= pairs.max() < len(embeddings):
+        raise UserError(f"pairs name rows outside of 0 to {len(embeddings) - 1}; mend them")
     for kind, name in ((same, "same"), (~same, "different")):
         if not kind.any():
             raise UserError(f"no pair of the list is marked {name}; both kinds are needed")
@@ -156,7 +163,7 @@ def verify_pairs(
     try:
         accuracy = fold_accuracy(distances, same, consecutive_folds(len(same)))
     except UserError as error:
-        left_out.append(f"{error}.")
+        left_out.append(_sentence(error))
     settings = {"distance": distance, "curvature": curvature}
     units = "runs of listed pairs" if labels is None else "identities"
     return _result(rates, possible, accuracy, [], left_out, units, seed, settings)
@@ -188,14 +195,9 @@ def _possible(fars: list[float], negatives: int, strict: bool, left_out: list[st
     return found
 
 
-def _each(fars: list[float], judge, strict: bool, left_out: list[str]) -> None:
-    for far in fars:
-        try:
-            judge(far)
-        except UserError as error:
-            if strict:
-                raise
-            left_out.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
+def _sentence(error: UserError) -> str:
+    text = str(error)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _result(

@@ -89,8 +89,11 @@ def _draws(rates: PairRates, far: float, threshold: float, seed: int) -> np.ndar
         with np.errstate(invalid="ignore"):
             fars = (weights @ within) / (weights @ negatives)[:, None]
             tars = (weights @ accepted) / (weights @ positives)[:, None]
+        each = np.arange(len(fars))
         last = np.maximum((fars <= most).sum(1) - 1, 0)
-        found.append(tars[np.arange(len(tars)), last])
+        # The distance of the last negative that is accepted: what lies beyond has the same FAR.
+        first = (fars < fars[each, last, None]).sum(1)
+        found.append(tars[each, first])
     return np.concatenate(found)
 
 

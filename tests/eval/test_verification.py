@@ -15,6 +15,7 @@ from eval.geometry import geometry
 from eval.pair_rates import ListedPairs, count_all_pairs
 from eval.pair_scores import listed_distances
 from eval.prepare import prepare
+from eval.resampling import class_weights
 from eval.verification import verify, verify_pairs
 from eval.verification_rates import det, equal_error, tar_at_far
 from tests.eval.awkward import brute_force, even_set
@@ -159,6 +160,33 @@ def test_interval_draws_identities_not_pairs():
     widths = [at.interval[1] - at.interval[0] for at in (once, tripled)]
     assert widths[1] == pytest.approx(widths[0], rel=0.35)
     assert widths[0] > 0.05
+
+
+def test_interval_is_that_of_pairs_written_out_as_often_as_drawn():
+    rng = np.random.default_rng(8)
+    people = 30
+    ends = np.sort(rng.integers(people, size=(1500, 2)), axis=1)
+    same = ends[:, 0] == ends[:, 1]
+    offset = rng.normal(size=people)
+    distances = rng.normal(size=1500) - 2 * same + 0.7 * offset[ends].sum(1)
+    found = tar_at_far(ListedPairs(distances, same, ends), 0.02, seed=4)
+    draws = []
+    for weights in np.concatenate(list(class_weights(people, 4)))[:400]:
+        times = (weights[ends[:, 0]] + weights[ends[:, 1]]).astype(int)
+        written = np.repeat(np.arange(1500), times)
+        draws.append(expected_tar(distances[written], same[written], 0.02)[0])
+    low, high = np.quantile(draws, [0.025, 0.975])
+    assert found.interval == pytest.approx((low, high), abs=0.04)
+    assert high - low > 0.1
+
+
+@pytest.mark.parametrize(
+    ("pairs", "same"),
+    [([[0, 1]], [True, False]), ([[0, 9]], [True]), ([[0, -1]], [True]), ([[0.0, 1.0]], [True])],
+)
+def test_pairs_of_no_rows_are_refused(pairs, same):
+    with pytest.raises(UserError, match="pairs"):
+        verify_pairs(np.eye(4), np.array(pairs), same)
 
 
 def test_too_few_negatives_are_counted():
