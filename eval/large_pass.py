@@ -27,7 +27,7 @@ from eval.scores import Scores
 
 ATTEMPTS = 3  # at placing the bins; the second always lands but for rounding
 BLOCK = (1024, 512)  # rows and columns: a block and its histograms stay in a core's cache
-DEVICE_BLOCK = (2048, 8192)
+DEVICE_BLOCK = (2048, 4096)
 
 
 def large_pass(

@@ -152,6 +152,25 @@ def test_a_range_that_the_sample_misses_is_found_by_a_second_count(monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("radius", [0.1, 3.0])
+def test_the_large_pass_in_the_ball_counts_what_the_exact_one_does(radius, compiled):
+    x, labels = random_set(18)
+    lengths = radius * np.random.default_rng(0).uniform(0.5, 1, size=(len(x), 1))
+    x = x / np.linalg.norm(x, axis=1, keepdims=True) * lengths  # radius 3 is near the rim, at 3.16
+    scores = Scores(prepare(x, labels), geometry("poincare", 0.1))
+    options = {"ks": (1, 8), "far_range": (1e-2, 1e-1), "memory_mb": 256, "threads": 1}
+    exact = exact_pass(scores)
+    large = large_pass(scores, progress=False, compiled=compiled, **options)
+    assert_same_ranks(large, exact)
+    for far in (1e-2, 1e-1):
+        k = math.ceil(far * exact.total_negatives)
+        score = exact.negatives.kth_largest(k)
+        assert large.negatives.kth_largest(k) == pytest.approx(score, rel=2e-3)
+        found, true = (p.negatives.within(np.array([score])) for p in (large, exact))
+        assert found == pytest.approx(true, abs=2.5)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
 def test_near_ties_are_settled_exactly(compiled):
     x, labels = random_set(4, dimensions=3)
     exact, large = both_passes(np.round(x), labels, compiled=compiled)
