@@ -42,16 +42,37 @@ def test_a_repeat_is_the_median_of_steps_that_alternate(monkeypatch):
     assert firsts.count("a") == 3
 
 
-def test_the_command_writes_what_claim_11_is_judged_on(one_row, tmp_path, capsys):
-    options = ["--results", str(tmp_path), "--batches", "8", "--repeats", "2", "--steps", "1"]
+def judged_on_what_the_command_writes(folder):
+    options = ["--results", str(folder), "--batches", "8", "--repeats", "2", "--steps", "1"]
     assert run_cli(time_complexity.main, options) == 0
-    frame = time_results.read(tmp_path / "demo" / "time_complexity.csv")
+    frame = time_results.read(folder / "demo" / "time_complexity.csv")
     assert len(frame) == 2
-    assert (tmp_path / "demo" / "figures" / "time_complexity.png").exists()
+    assert (folder / "demo" / "figures" / "time_complexity.png").exists()
     claim = next(one for one in reference.claims().claims if one.id == 11)
-    found = judge(claim, {"time_complexity": frame}, 0.95)
+    return judge(claim, {"time_complexity": frame}, 0.95)
+
+
+def test_the_command_writes_what_claim_11_is_judged_on(one_row, tmp_path, monkeypatch):
+    def here(scale, row, batch, tcm, device):
+        config = time_complexity._config(scale, row, tcm == "tcm")
+        return time_complexity._peak_here(config, scale, batch, device) + 1
+
+    monkeypatch.setattr(time_complexity, "_peak", here)
+    found = judged_on_what_the_command_writes(tmp_path)
     assert found.verdict != NOT_RUN
     assert found.findings[0].n == 2
+
+
+@pytest.mark.soak
+def test_peaks_are_measured_in_processes_of_their_own(one_row, tmp_path):
+    assert judged_on_what_the_command_writes(tmp_path).verdict != NOT_RUN
+
+
+def test_a_process_that_fails_is_named(one_row, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(time_complexity.sys, "executable", "false")
+    options = ["--results", str(tmp_path), "--batches", "8", "--repeats", "2", "--steps", "1"]
+    assert run_cli(time_complexity.main, options) == 2
+    assert "ProxyAnchor at batch 8 failed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("options", [["--repeats", "1"], ["--batches", "10"], ["--steps", "0"]])
