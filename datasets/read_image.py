@@ -62,7 +62,7 @@ def read_image(
         reason = "the file is empty" if _is_empty(path) else _reason(error)
         raise UserError(
             f"{name or path} cannot be decoded ({reason}); fetch it anew, or skip broken images "
-            "(--skip-broken)"
+            "(--skip-broken; in training data.broken=skip)"
         ) from error
 
 
