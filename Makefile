@@ -1,8 +1,9 @@
 # Two commands set everything up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
+PACKAGES := eval losses datasets models common
 
-.PHONY: demo test soak lint benchmark gpu-check
+.PHONY: demo test soak lint benchmark docs gpu-check
 
 demo: .venv/demo
 	$(BIN)/python -m reproduce.table2 --scale demo
@@ -24,6 +25,16 @@ benchmark: .venv/test
 # Needs a CUDA device and no data; writes runs/gpu_check.json.
 gpu-check: .venv/test
 	$(BIN)/python -m reproduce gpu-check
+
+# The notebooks as they run and the pages of all public names, below docs_build/.
+MODULES = $(foreach p,$(PACKAGES),$(p) $(subst /,.,$(basename $(filter-out $(p)/__%,$(wildcard $(p)/*.py)))))
+
+docs: .venv/test
+	mkdir -p docs_build
+	$(BIN)/python -m nbconvert --to html --execute --output-dir docs_build/notebooks notebooks/*.ipynb
+	sed -i.bak 's/\.ipynb"/.html"/g' docs_build/notebooks/*.html && rm docs_build/notebooks/*.bak
+	$(BIN)/python -m pdoc --docformat google --output-directory docs_build/api $(MODULES)
+	@echo "open docs_build/api/index.html and docs_build/notebooks/01_threshold_inconsistency.html"
 
 # The marks remember what was installed; an edited requirements file installs again.
 .venv/demo: requirements.txt

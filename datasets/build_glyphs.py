@@ -37,6 +37,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def main(argv: list[str]) -> int:
+    """Draws the glyphs and writes pictures, manifest and data card; UserError without the fonts."""
     parser = argparse.ArgumentParser(prog="python -m datasets.build_glyphs", description=__doc__)
     parser.add_argument("--fonts", type=Path, default=FONTS, help="folder of installed fonts")
     parser.add_argument("--out", type=Path, default=glyphs.FOLDER, help="where to write")
