@@ -42,10 +42,11 @@ def det_figure(found: Verification) -> Figure:
             label=None if i else "FAR asked for, 95 % interval",
         )
     seen = inside & (far <= HIGHEST) if (inside & (far <= HIGHEST)).any() else inside
-    limits = _limits(far[seen]), _limits(frr[seen])
-    ends = ndtri([max(lower for lower, _ in limits), min(upper for _, upper in limits)])
-    if ends[1] > ends[0]:
-        axes.plot(ends, ends, color=GREY, linewidth=1, linestyle=":", label="FAR = FRR")
+    ends = [1 - end for at in shown for end in at.interval if end < 1]
+    limits = _limits(far[seen]), _limits(np.append(frr[seen], ends))
+    equal = ndtri([max(lower for lower, _ in limits), min(upper for _, upper in limits)])
+    if equal[1] > equal[0]:
+        axes.plot(equal, equal, color=GREY, linewidth=1, linestyle=":", label="FAR = FRR")
     rate = found.equal_error.rate
     if 0 < rate < 1:
         name = f"equal error rate, {100 * rate:.3g} %"
@@ -84,5 +85,5 @@ def _seen(rates: np.ndarray) -> np.ndarray:
 
 
 def _say_why(axes: Axes) -> None:
-    text = "one rate is 0 at every threshold:\nno curve to draw"
-    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center")
+    text = "one of both rates is 0 or 1\nat every threshold: no curve to draw"
+    axes.text(0.5, 0.8, text, transform=axes.transAxes, ha="center", va="center")
