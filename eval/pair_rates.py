@@ -28,11 +28,13 @@ class PairRates(Protocol):
     Attributes:
         negatives, positives: how many there are, each unordered pair once.
         tolerance: relative error of FAR at the threshold of a rank.
+        two_ended: a negative pair lies between two units of the bootstrap, and counts for both.
     """
 
     negatives: int
     positives: int
     tolerance: float
+    two_ended: bool
 
     def far(self, thresholds: np.ndarray) -> np.ndarray:
         """(T,) share of negative pairs within each distance."""
@@ -64,6 +66,7 @@ class AllPairs:
     """All pairs of one set; the units are its identities."""
 
     counts: ClassCounts
+    two_ended = True
 
     @property
     def negatives(self) -> int:
@@ -122,6 +125,7 @@ class ListedPairs:
     def __init__(
         self, distances: np.ndarray, same: np.ndarray, ends: np.ndarray | None = None
     ) -> None:
+        self.two_ended = ends is not None
         if ends is None:
             runs = np.arange(len(same)) * min(RUNS, len(same)) // max(1, len(same))
             ends = np.stack([runs, runs], 1)

@@ -60,10 +60,13 @@ class DetCurve:
 def tar_at_far(rates: PairRates, far: float, seed: int = 0) -> TarAtFar:
     """TAR at the threshold for ``far``, with a bootstrap interval.
 
-    Each of 2,000 draws takes units with replacement; each brings its own pairs with the original
-    others, so that two copies of an identity never form a pair. The threshold is found anew in each
-    draw, among 401 from a quarter of the FAR to four times it: the interval holds the chance of the
-    threshold as well as of the positives.
+    Each of 2,000 draws takes units with replacement, unit a so many times, w_a; two copies of an
+    identity never form a pair. A same pair counts w_a times. A pair between a and b would count
+    w_a w_b times; it counts w_a + w_b - 1 times, which is that to first order and takes no more
+    than each identity's own counts. (By their mean, as if one end alone were left to chance, the
+    spread of FAR would come out too small by half.) The threshold is found anew in each draw, among
+    401 from a quarter of the FAR to four times it: the interval holds the chance of the threshold
+    as well as of the positives.
 
     Raises:
         UserError: see :func:`eval.pair_rates.threshold_at_far`.
@@ -83,13 +86,15 @@ def _draws(rates: PairRates, far: float, threshold: float, seed: int) -> np.ndar
     high = rates.negative_at(min(rates.negatives, math.ceil(ranks[1])))
     grid = np.unique([*np.linspace(low, high, GRID_POINTS), threshold])
     within, negatives, accepted, positives = rates.by_unit(grid)
-    most = far * (1 + rates.tolerance)
+    half = rates.two_ended / 2
+    once, most = (half * within.sum(0), half * negatives.sum()), far * (1 + rates.tolerance)
     found = []
     for weights in class_weights(len(negatives), seed):
-        with np.errstate(invalid="ignore"):
-            fars = (weights @ within) / (weights @ negatives)[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            fars = (weights @ within - once[0]) / (weights @ negatives - once[1])[:, None]
             tars = (weights @ accepted) / (weights @ positives)[:, None]
-        each = np.arange(len(fars))
+        # A pair may count -1 times, but a rate only rises.
+        fars, each = np.maximum.accumulate(fars, axis=1), np.arange(len(fars))
         last = np.maximum((fars <= most).sum(1) - 1, 0)
         # The distance of the last negative that is accepted: what lies beyond has the same FAR.
         first = (fars < fars[each, last, None]).sum(1)
@@ -132,7 +137,8 @@ def det(rates: PairRates) -> DetCurve:
     """The curve at the distances of pairs whose ranks are evenly spaced in the log of each rate.
 
     FAR by the nearest negatives, FRR by the farthest positives; the ends are where nothing and
-    where everything is accepted.
+    where everything is accepted. In large sets FAR well below the lowest that was asked for is
+    interpolated within bins.
     """
     negatives = np.unique(np.geomspace(1, rates.negatives, CURVE_POINTS).astype(np.int64))
     farthest = np.unique(np.geomspace(1, rates.positives, CURVE_POINTS).astype(np.int64))

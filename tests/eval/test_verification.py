@@ -162,22 +162,42 @@ def test_interval_draws_identities_not_pairs():
     assert widths[0] > 0.05
 
 
-def test_interval_is_that_of_pairs_written_out_as_often_as_drawn():
+def test_interval_covers_where_identities_lie_nearer_to_all_others():
+    """All pairs of 40 identities, each nearer to or farther from all: FAR hangs on which are there.
+
+    Negative distances are normal of variance 1 + 2 / 4, positive ones of variance 1 around -2.
+    """
+    people, rng = 40, np.random.default_rng(0)
+    truth = float(ndtr(math.sqrt(1.5) * ndtri(0.05) + 2))
+    a, b = np.triu_indices(people, 1)
+    same = np.r_[np.zeros(len(a), bool), np.ones(50 * people, bool)]
+    ends = np.concatenate([np.stack([a, b], 1), np.arange(50 * people)[:, None].repeat(2, 1) % 40])
+    covered = 0
+    for _ in range(40):
+        nearness = rng.normal(size=people) / 2
+        distances = rng.normal(size=len(same)) + np.where(same, -2, nearness[ends].sum(1))
+        low, high = tar_at_far(ListedPairs(distances, same, ends), 0.05).interval
+        covered += low <= truth <= high
+    assert covered >= 35  # 38 are expected, 30 if the chance of one end alone were seen
+
+
+def test_interval_is_that_of_a_bootstrap_with_pairs_written_out():
+    """A draw that has a twice and b three times has each of their pairs six times."""
     rng = np.random.default_rng(8)
     people = 30
     ends = np.sort(rng.integers(people, size=(1500, 2)), axis=1)
+    ends[:500, 1] = ends[:500, 0]
     same = ends[:, 0] == ends[:, 1]
-    offset = rng.normal(size=people)
-    distances = rng.normal(size=1500) - 2 * same + 0.7 * offset[ends].sum(1)
-    found = tar_at_far(ListedPairs(distances, same, ends), 0.02, seed=4)
+    distances = rng.normal(size=1500) - 2 * same + 0.4 * rng.normal(size=people)[ends].sum(1)
+    found = tar_at_far(ListedPairs(distances, same, ends), 0.05, seed=4)
     draws = []
-    for weights in np.concatenate(list(class_weights(people, 4)))[:400]:
-        times = (weights[ends[:, 0]] + weights[ends[:, 1]]).astype(int)
+    for weights in np.concatenate(list(class_weights(people, 4)))[:500].astype(int):
+        times = np.where(same, weights[ends[:, 0]], weights[ends].prod(1))
         written = np.repeat(np.arange(1500), times)
-        draws.append(expected_tar(distances[written], same[written], 0.02)[0])
+        draws.append(expected_tar(distances[written], same[written], 0.05)[0])
     low, high = np.quantile(draws, [0.025, 0.975])
-    assert found.interval == pytest.approx((low, high), abs=0.04)
     assert high - low > 0.1
+    assert found.interval == pytest.approx((low, high), abs=0.2 * (high - low))
 
 
 @pytest.mark.parametrize(
