@@ -83,9 +83,9 @@ def consecutive_folds(count: int) -> np.ndarray:
 def draw_folds(images: Prepared, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Pairs for ten folds without a common identity: as many same as different in each.
 
-    Drawn as for LFW: an identity uniformly, two of its images; two identities uniformly, an image
-    of each; a pair that is there already is drawn again. A fold has 300 pairs of either kind, or as
-    many as the poorest of the folds has.
+    Drawn in the manner of LFW: an identity uniformly, two of its images; two identities uniformly,
+    an image of each; a pair that is there already is drawn again. A fold has 300 pairs of either
+    kind, or as many as the poorest of the folds has.
 
     Returns:
         (E, 2) places of sorted images, (E,) whether they are of one identity, (E,) fold.

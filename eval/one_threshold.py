@@ -1,7 +1,8 @@
 """One threshold for all: fixed on some identities, judged on the others and in each domain.
 
-The protocol of OneFace: Liu et al., OneFace: One Threshold for All, ECCV 2022. There the
-calibration set is built from all test sets together; here it is a share of the identities.
+After the protocol of OneFace (Liu et al., OneFace: One Threshold for All, ECCV 2022), in which one
+calibration threshold serves several data sets. Its code is not public; that the calibration set is
+a random share of the identities is our reading.
 """
 
 from __future__ import annotations
