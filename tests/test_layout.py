@@ -20,7 +20,7 @@ ALLOWED = {
     "reproduce": set(PACKAGES),
 }
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-SCRIPTS = ("table2", "check")
+SCRIPTS = ("table2", "check", "report", "pareto", "utility", "margins", "latex", "time_complexity")
 
 
 def imported(path: Path) -> set[str]:
