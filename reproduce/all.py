@@ -10,7 +10,7 @@ import argparse
 import importlib
 
 from common.errors import UserError, run_cli
-from reproduce import distributed, dry_run, output, results, table_cli
+from reproduce import output, results, table_cli
 from reproduce.commands import OTHERS
 from reproduce.table import plan
 from reproduce.tables import TABLES
@@ -22,17 +22,15 @@ def main(argv: list[str]) -> int:
     tables = [table for table in TABLES.values() if options.scale in table.rows]
     planned = {table.name: plan(table, options.scale, overrides=options.set) for table in tables}
     runs = [run for of_table in planned.values() for run in of_table]
-    if options.dry_run:
-        return dry_run.report("all tables", runs, table_cli.runtime_of(options), options)
-    if options.launcher and not table_cli.launched("all tables", runs, options):
-        return 0
-    records = iter(table_cli.run("all tables", runs, options))
-    if not distributed.from_environment().is_main:
-        return 0
-    for table in tables:
-        own = [next(records) for _ in planned[table.name]]
-        print(output.write(table, options.scale, planned[table.name], own, options.results))
-    return _follow(options)
+
+    def write(records: table_cli.Records) -> int:
+        left = iter(records)
+        for table in tables:
+            own = [next(left) for _ in planned[table.name]]
+            print(output.write(table, options.scale, planned[table.name], own, options.results))
+        return _follow(options)
+
+    return table_cli.fill("all tables", runs, options, write)
 
 
 def _follow(options: argparse.Namespace) -> int:

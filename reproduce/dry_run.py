@@ -23,16 +23,16 @@ def report(name: str, runs: list[Planned], runtime: Runtime, options: argparse.N
     """Prints what is known; returns 0 if everything is there, else 1.
 
     Args:
-        options: of the command line: gpus, tflops, results, runs, scale.
+        options: of the command line: gpus_per_run, tflops, results, runs, scale.
 
     Raises:
         UserError: a configuration or an option is wrong.
     """
-    gpus = options.gpus
+    gpus = options.gpus_per_run
     if gpus is None:
         gpus = distributed.from_environment().world_size
     if gpus < 1 or (options.tflops is not None and options.tflops <= 0):
-        raise UserError("--gpus and --tflops must be above 0")
+        raise UserError("a dry run needs --gpus-per-run and --tflops above 0")
     foresight = Foresight(runtime, gpus)
     stored = Stored(options.runs)
     first = {config_hash(run.config): run for run in reversed(runs)}

@@ -35,7 +35,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="slurm: missing runs as a job array; local: one job after the other on this machine",
     )
     group.add_argument(
-        "--gpus-per-run", type=int, help="processes, each with a GPU (default: 1; 0 on CPUs)"
+        "--gpus-per-run",
+        type=int,
+        help="processes, each with a GPU, for --dry-run as well (default: 1; 0 on CPUs)",
     )
     group.add_argument(
         "--timeout-minutes", type=int, default=24 * 60, help="of a job; it is then queued again"

@@ -51,8 +51,8 @@ def lines(
     device = "core" if on_cpu else "GPU"
     more = f", and {unknown} runs on data of unknown size" if unknown else ""
     said.append(
-        f"in all about {total:.3g} {device} hours"
-        + (f", {total / gpus:.3g} hours on {gpus} GPUs side by side" if gpus > 1 else "")
+        f"in all about {_rounded(total)} {device} hours"
+        + (f", {_rounded(total / gpus)} hours on {gpus} GPUs side by side" if gpus > 1 else "")
         + more
     )
     assumed = " and ".join(f"{rate:g} for {_NAMES[kind]}" for kind, rate in rates.items())
@@ -78,6 +78,10 @@ def batch_layout(config: RunConfig, gpus: int) -> str:
     if train.chunk_size is not None and train.chunk_size < share:
         text += f" in {math.ceil(share / train.chunk_size)} chunks of {train.chunk_size}"
     return text
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _kind(config: RunConfig, on_cpu: bool) -> str:

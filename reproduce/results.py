@@ -35,6 +35,9 @@ PROVENANCE = (
     "threads",
     "versions",
 )
+# What a run did where its configuration leaves a choice to the machine; newer than the others, so
+# that a table may lack them.
+CHOSEN = ("amp", "tf32", "processes")
 
 
 def csv_path(table: str, scale: str, root: Path = RESULTS) -> Path:
@@ -45,7 +48,12 @@ def csv_path(table: str, scale: str, root: Path = RESULTS) -> Path:
 def to_frame(keyed_records: list[tuple[dict[str, Any], dict[str, Any]]]) -> pd.DataFrame:
     """Rows from (key columns, run record) pairs, in the order given."""
     rows = [
-        {**key, **record["metrics"], **{name: record[name] for name in PROVENANCE}}
+        {
+            **key,
+            **record["metrics"],
+            **{name: record[name] for name in PROVENANCE},
+            **{name: record[name] for name in CHOSEN if name in record},
+        }
         for key, record in keyed_records
     ]
     return pd.DataFrame(rows)

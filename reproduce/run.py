@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from common.errors import run_cli
-from reproduce import distributed, dry_run, output, table_cli
+from reproduce import output, table_cli
 from reproduce.config import load
 from reproduce.table import Row, Table, loss_name, plan, with_and_without_tcm
 
@@ -28,12 +28,12 @@ def main(argv: list[str]) -> int:
         options.set = [f"data.name={options.data}", "data.options={}", *options.set]
     table = table_of(options.config, options.tcm, options.scale)
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
-    if options.dry_run:
-        return dry_run.report(table.name, runs, table_cli.runtime_of(options), options)
-    records = table_cli.run(table.name, runs, options)
-    if distributed.from_environment().is_main:
+
+    def write(records: table_cli.Records) -> int:
         print(output.write(table, options.scale, runs, records, options.results))
-    return 0
+        return 0
+
+    return table_cli.fill(table.name, runs, options, write)
 
 
 def table_of(config: str, tcm: bool, scale: str) -> Table:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from common.errors import UserError
 from reproduce import distributed, dry_run, launcher, output, results
@@ -11,28 +13,54 @@ from reproduce.runner import default_jobs, reasons, run_all
 from reproduce.runtime import Runtime
 from reproduce.table import SCALES, Planned, Table, plan
 
+Records = list[dict[str, Any]]
+
 
 def main(table: Table, argv: list[str]) -> int:
     """Runs one table. Raises UserError for anything that the user can mend."""
     options = parser(table).parse_args(argv)
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
-    if options.dry_run:
-        return dry_run.report(table.name, runs, runtime_of(options), options)
-    if options.launcher and not launched(table.name, runs, options):
-        return 0
-    records = run(table.name, runs, options)
-    if distributed.from_environment().is_main:
+
+    def write(records: Records) -> int:
         print(output.write(table, options.scale, runs, records, options.results))
-    return 0
+        return 0
+
+    return fill(table.name, runs, options, write)
 
 
-def run(name: str, runs: list[Planned], options: argparse.Namespace) -> list[dict]:
-    """The records of the runs, by the options of :func:`add_run_options`; says what it does.
+def fill(
+    name: str,
+    runs: list[Planned],
+    options: argparse.Namespace,
+    write: Callable[[Records], int],
+) -> int:
+    """Says what the runs need (--dry-run), sends them elsewhere (--launcher), or trains them.
+
+    Args:
+        name: of the table, or what the runs are together.
+        options: of :func:`add_run_options`.
+        write: called with all records once they are there, in the main process; its result is
+            returned.
 
     Raises:
         UserError: an impossible option, or a run failed.
     """
     runtime = runtime_of(options)
+    if options.dry_run:
+        return dry_run.report(name, runs, runtime, options)
+    if options.launcher:
+        failures = launcher.launch(name, runs, runtime, options)
+        if failures is None:
+            return 0
+        if failures:
+            raise UserError(f"{len(failures)} of the runs failed: {reasons(failures)}")
+        # What was sent is finished: it is only to be collected.
+        options.force = False
+    records = _run(name, runs, runtime, options)
+    return write(records) if distributed.from_environment().is_main else 0
+
+
+def _run(name: str, runs: list[Planned], runtime: Runtime, options: argparse.Namespace) -> Records:
     if options.jobs is not None and options.jobs < 1:
         raise UserError(f"--jobs {options.jobs}: at least 1")
     jobs = options.jobs or (default_jobs(runs) if runtime.torch_device().type == "cpu" else 1)
@@ -46,19 +74,6 @@ def run(name: str, runs: list[Planned], options: argparse.Namespace) -> list[dic
         reused = sum(record["reused"] for record in records)
         print(f"{len(records) - reused} runs trained, {reused} reused from {options.runs}/")
     return records
-
-
-def launched(name: str, runs: list[Planned], options: argparse.Namespace) -> bool:
-    """Sends the runs by --launcher; True if they are finished, False if they run elsewhere now.
-
-    Raises:
-        UserError: an impossible option, the cluster refuses, or a run failed.
-    """
-    failures = launcher.launch(name, runs, runtime_of(options), options)
-    if failures:
-        raise UserError(f"{len(failures)} of the runs failed: {reasons(failures)}")
-    options.force = False
-    return failures is not None
 
 
 def runtime_of(options: argparse.Namespace) -> Runtime:
@@ -100,9 +115,6 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)
     parser.add_argument("--dry-run", action="store_true", help="say what is missing; train nothing")
-    parser.add_argument(
-        "--gpus", type=int, help="dry run: GPUs per run (default: torchrun's, or 1)"
-    )
     parser.add_argument("--tflops", type=float, help="dry run: sustained 1e12 operations a second")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     launcher.add_options(parser)

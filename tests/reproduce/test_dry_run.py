@@ -104,7 +104,7 @@ def test_a_weights_file_that_does_not_fit_is_said(tmp_path, capsys):
 def test_batches_that_gpus_cannot_share_are_said(tmp_path, capsys, gpus, options, wanted):
     make_cub(tmp_path, train=[5] * 8, test=[5] * 4)
     made = table(tmp_path, "glyph_cnn", options)
-    code = dry_run(made, tmp_path, "--root", str(tmp_path), "--gpus", str(gpus))
+    code = dry_run(made, tmp_path, "--root", str(tmp_path), "--gpus-per-run", str(gpus))
     said = capsys.readouterr().out
     assert code == (0 if wanted is None else 1)
     assert (wanted or "8 = 4 x 2: 2 GPUs x 4") in said
@@ -113,7 +113,7 @@ def test_batches_that_gpus_cannot_share_are_said(tmp_path, capsys, gpus, options
 def test_wrong_configurations_and_options_are_errors(tmp_path, capsys):
     assert dry_run(table(tmp_path), tmp_path, "--set", "train.epoch=1") == 2
     assert "unknown key" in capsys.readouterr().err
-    assert dry_run(table(tmp_path), tmp_path, "--gpus", "0") == 2
+    assert dry_run(table(tmp_path), tmp_path, "--gpus-per-run", "0") == 2
 
 
 def test_folders_that_cannot_be_written_or_are_full_are_said(tmp_path):
