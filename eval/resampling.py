@@ -41,11 +41,21 @@ def resampled_opis(utility: np.ndarray, seed: int = 0) -> np.ndarray:
     return np.concatenate(found) * (count / (count - 1))
 
 
-def resampled_ratio(parts: np.ndarray, wholes: np.ndarray, seed: int = 0) -> np.ndarray:
-    """(RESAMPLES, ...) pooled parts (C, ...) over pooled wholes (C,) of drawn classes."""
+def resampled_ratio(
+    parts: np.ndarray, wholes: np.ndarray, seed: int = 0, two_ended: bool = False
+) -> np.ndarray:
+    """(RESAMPLES, ...) pooled parts (C, ...) over pooled wholes (C,) of drawn classes.
+
+    ``two_ended``: what is counted are pairs of two classes, with each of them. A pair of classes
+    drawn w and v times would stand w v times in a draw; w + v - 1 says the same to first order and
+    needs no table of all pairs of classes. Without it, draws would spread half as far as they do.
+    """
+    half = 0.5 if two_ended else 0.0
+    once = half * parts.sum(0), half * wholes.sum()
     return np.concatenate(
         [
-            (weights @ parts) / (weights @ wholes).reshape(-1, *[1] * (parts.ndim - 1))
+            (weights @ parts - once[0])
+            / (weights @ wholes - once[1]).reshape(-1, *[1] * (parts.ndim - 1))
             for weights in class_weights(len(wholes), seed)
         ]
     )

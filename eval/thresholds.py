@@ -147,10 +147,12 @@ def _grid(counts: ClassCounts, target_far: float, threshold: float) -> np.ndarra
 
 
 def _resampled_far(counts: ClassCounts, grid: np.ndarray, seed: int) -> np.ndarray:
-    """(RESAMPLES, T) FAR of the pooled negatives of classes drawn with replacement."""
+    """(RESAMPLES, T) FAR of the negatives of classes drawn with replacement; rises along T."""
     weights, pairs = counts.images.weights, counts.pairs
     within = weights[:, None] * pairs.negatives.within(counts.to_scores(grid))
-    return resampled_ratio(within, weights * pairs.negative_counts.sum(1), seed)
+    wholes = weights * pairs.negative_counts.sum(1)
+    far = resampled_ratio(within, wholes, seed, two_ended=True)
+    return np.maximum.accumulate(far, axis=1)  # a pair may count -1 times, a rate only rises
 
 
 def _crossing(thresholds: np.ndarray, far: np.ndarray, target: float) -> float:

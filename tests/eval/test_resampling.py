@@ -74,3 +74,18 @@ def test_ties_never_carry_far_above_the_target():
 def test_factor_is_above_one(factor):
     with pytest.raises(UserError, match="above 1"):
         check_factor(factor)
+
+
+def test_draws_of_classes_spread_rates_of_pairs_as_drawing_both_ends_does():
+    # FAR between classes depends on both: 40 classes, some near to all others.
+    rng = np.random.default_rng(5)
+    near = rng.uniform(0, 0.2, size=40)
+    rates = near[:, None] + near[None, :]
+    np.fill_diagonal(rates, 0.0)
+    pairs = 1.0 - np.eye(40)
+    found = resampled_ratio(rates.sum(1), pairs.sum(1), seed=1, two_ended=True)
+    weights = np.concatenate(list(class_weights(40, seed=1)))
+    drawn = np.einsum("ra,ab,rb->r", weights, rates, weights)
+    exact = drawn / np.einsum("ra,ab,rb->r", weights, pairs, weights)
+    assert found.std() == pytest.approx(exact.std(), rel=0.1)
+    assert np.corrcoef(found, exact)[0, 1] > 0.98
