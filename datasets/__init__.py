@@ -15,6 +15,7 @@ from common.errors import UserError
 from datasets.augment import GlyphAugmentation, Transforms, transforms
 from datasets.dataset import ArraySource, Batch, GatheringSource, ImageDataset, Source, collate
 from datasets.index import Index
+from datasets.options import call
 from datasets.sampler import ClassBalancedBatchSampler
 
 __all__ = [
@@ -55,10 +56,10 @@ def load(name: str, root: str | Path | None = None, **options: object) -> Source
         name: a name in :data:`REGISTRY`; ``name/domain`` is short for ``domain=...``, and
             ``name:path`` for ``root=path``.
         root: folder of the data; ``glyphs`` needs none, it comes with the code.
-        options: passed on to the data set's own loader.
+        options: passed on to the data set's own loader, see :mod:`datasets.options`.
 
     Raises:
-        UserError: no such data set, or its files are missing or broken.
+        UserError: no such data set or option, or its files are missing or broken.
     """
     base, separator, rest = name, "", ""
     if name not in REGISTRY:
@@ -72,4 +73,4 @@ def load(name: str, root: str | Path | None = None, **options: object) -> Source
         options["domain"] = rest
     module, function = REGISTRY[base].split(":")
     opener = getattr(import_module(module), function)
-    return opener(None if root is None else Path(root), **options)
+    return call(opener, base, None if root is None else Path(root), options)

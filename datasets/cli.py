@@ -18,6 +18,8 @@ from datasets.merged import DOMAINS
 from datasets.verify import counts_of, verify
 
 PROGRAM = "python -m datasets"
+# Options of the loaders that have a switch of their own here.
+SWITCHES = {"resized": "--resize PIXELS", "broken": "--skip-broken"}
 
 
 def main(arguments: list[str]) -> int:
@@ -188,6 +190,8 @@ def _options(texts: list[str]) -> dict:
         key, separator, value = text.partition("=")
         if not separator or not key:
             raise UserError(f"--option {text}: write it as KEY=VALUE")
+        if key.strip() in SWITCHES:
+            raise UserError(f"--option {text}: write {SWITCHES[key.strip()]} instead")
         try:
             chosen[key.strip()] = yaml.safe_load(value)
         except yaml.YAMLError as error:

@@ -88,7 +88,11 @@ def check(index: Index) -> list[str]:
     wanted = [part for part in PARTS[1:] if (table["part"] == part).any()]
     for part in PARTS[1:]:
         if part not in wanted and not any("only the part" in note for note in index.notes):
-            problems.append(f"the part with {part} images a person is missing")
+            there = PARTS[1:][part == PARTS[1]]
+            problems.append(
+                f"the part with {part} images a person is missing (to use the other one alone: "
+                f"--option part={there})"
+            )
     for part in wanted:
         sizes = table.loc[table["part"] == part, "label"].value_counts()
         if len(sizes) not in PEOPLE[part]:

@@ -17,6 +17,7 @@ from datasets import cars, cub, inaturalist, sop
 from datasets.equalise import equalise as equalise_split
 from datasets.files import MEAN, STD, FileOptions, FileSource
 from datasets.index import Index
+from datasets.options import call
 
 LOADERS = {"inaturalist": inaturalist.load, "sop": sop.load, "cub": cub.load, "cars": cars.load}
 DOMAINS = tuple(LOADERS)
@@ -79,7 +80,10 @@ def load(
     k = test_images_per_class
     if k is not None and not (isinstance(k, int) and k >= 2):
         raise UserError(f"merged: test_images_per_class is {k!r}; give 2 or more")
-    sources = {name: LOADERS[name](root, **options, **parts.get(name, {})) for name in domains}
+    sources = {
+        name: call(LOADERS[name], name, root, {**options, **parts.get(name, {})})
+        for name in domains
+    }
     index = merge({name: source.index for name, source in sources.items()})
     if equalise:
         index = equalise_split(index, k, seed)

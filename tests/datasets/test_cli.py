@@ -75,6 +75,12 @@ def test_wrong_words(run, tmp_path):
     assert "cannot be read as YAML" in message
     make_cub(tmp_path, [1], [1])
     assert "no option 'x'" in run("verify", "cub", "--root", tmp_path, "--option", "x=1")[2]
+    message = run("verify", "cub", "--root", tmp_path, "--option", "resized=64")[2]
+    assert "write --resize PIXELS instead" in message
+    assert (
+        "glyphs has no option 'x'; choose from domain"
+        in run("verify", "glyphs", "--option", "x=1")[2]
+    )
     assert "--resize is 0" in run("prepare", "cub", "--root", tmp_path, "--resize", "0")[2]
 
 
