@@ -48,7 +48,11 @@ class GlyphViT(nn.Module):
         )
         self.features = width
         self.input = centred(in_channels, image_size)
-        self.patch_embedding: nn.Module = self.network.patch_embed
+
+    @property
+    def patch_embedding(self) -> nn.Module:
+        """The first layer. No attribute: its weights would be saved under two names."""
+        return self.network.patch_embed
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Tokens (B, 1 + patches, width) after the last LayerNorm, the class token first."""

@@ -68,10 +68,14 @@ class TimmBackbone(nn.Module):
         self.input = InputSettings(
             tuple(config.input_size), tuple(config.mean), tuple(config.std), config.interpolation
         )
-        self.patch_embedding: nn.Module | None = getattr(self.network, "patch_embed", None)
         self.prefix_tokens: int | None = getattr(self.network, "num_prefix_tokens", None)
         # Swin and its kin put the channels last.
         self._channels_last = getattr(self.network, "output_fmt", "NCHW") == "NHWC"
+
+    @property
+    def patch_embedding(self) -> nn.Module | None:
+        """A transformer's first layer. No attribute: its weights would be saved under two names."""
+        return getattr(self.network, "patch_embed", None)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Feature map (B, F, H, W), or tokens (B, T, F) with the class token first."""

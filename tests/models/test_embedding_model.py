@@ -179,3 +179,11 @@ def test_what_cannot_be_built_is_said_in_one_sentence(settings: dict, words: str
     with pytest.raises(UserError, match=words) as caught:
         models.build(**{"embedding_dim": 8} | settings)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("backbone", ["glyph_vit", "vit_tiny_patch16_224", "resnet18"])
+def test_every_weight_has_one_name(backbone):
+    """Two names for one tensor cannot be saved as safetensors."""
+    model = models.build(backbone, 8, in_channels=3, image_size=32, pretrained="random")
+    places = [value.data_ptr() for value in model.state_dict().values()]
+    assert len(set(places)) == len(places)
