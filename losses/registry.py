@@ -20,10 +20,10 @@ LOSSES: dict[str, tuple[str, str, bool]] = {
     "arcface": (_LIBRARY, "ArcFaceLoss", True),
     "cosface": (_LIBRARY, "CosFaceLoss", True),
     "soft_triple": (_LIBRARY, "SoftTripleLoss", True),
-    "smooth_ap": (_LIBRARY, "SmoothAPLoss", False),
     "contrastive": (_LIBRARY, "ContrastiveLoss", False),
     "triplet": (_LIBRARY, "TripletMarginLoss", False),
     "multi_similarity": (_LIBRARY, "MultiSimilarityLoss", False),
+    "smooth_ap": ("losses.smooth_ap", "SmoothAPLoss", False),
     "recall_at_k": ("losses.recall_at_k", "RecallAtKLoss", False),
     "tcm": ("losses.tcm", "TCMLoss", False),
     "hyperbolic_proxy_anchor": (
@@ -70,7 +70,7 @@ def build(name: str, num_classes: int, embedding_dim: int, **options: Any) -> nn
         raise UserError(f"loss {name}: {error}") from None
     if module != _LIBRARY:
         return loss
-    return LibraryLoss(loss, num_classes if has_classes else None, balanced=name == "smooth_ap")
+    return LibraryLoss(loss, num_classes if has_classes else None)
 
 
 def module_of(name: str) -> str:

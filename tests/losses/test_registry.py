@@ -111,17 +111,7 @@ def test_arcface_margins_are_radians():
     torch.testing.assert_close(value, expected, rtol=1e-6, atol=1e-6)
 
 
-def test_smooth_ap_sorts_its_batch_and_refuses_an_uneven_one():
-    x, labels = batch(3)
-    loss = losses.build("smooth_ap", CLASSES, DIM)
-    order = labels.argsort(stable=True)
-    expected = library.SmoothAPLoss()(x[order], labels[order])
-    torch.testing.assert_close(loss(x, labels), expected)
-    with pytest.raises(UserError, match="3 to 4"):
-        loss(x[order][1:], labels[order][1:])
-
-
-@pytest.mark.parametrize("name", ["contrastive", "triplet", "multi_similarity", "smooth_ap"])
+@pytest.mark.parametrize("name", ["contrastive", "triplet", "multi_similarity"])
 def test_without_pairs_library_losses_are_connected_too(name):
     x = torch.eye(3, DIM).requires_grad_()
     value = losses.build(name, CLASSES, DIM)(x, torch.tensor([0, 1, 2]))
