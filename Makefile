@@ -1,7 +1,7 @@
 # Two commands set everything up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 BIN := .venv/bin
-PACKAGES := eval losses datasets models common
+PACKAGES := eval losses datasets models
 
 .PHONY: demo test soak lint benchmark docs gpu-check
 
@@ -26,8 +26,9 @@ benchmark: .venv/test
 gpu-check: .venv/test
 	$(BIN)/python -m reproduce gpu-check
 
-# The notebooks as they run and the pages of all public names, below docs_build/.
-MODULES = $(foreach p,$(PACKAGES),$(p) $(subst /,.,$(basename $(filter-out $(p)/__%,$(wildcard $(p)/*.py)))))
+# The notebooks as they run and the pages of all public names, below docs_build/. pdoc finds the
+# modules of common by itself; those of packages with an __all__ have to be named.
+MODULES = common $(foreach p,$(PACKAGES),$(p) $(subst /,.,$(basename $(filter-out $(p)/__%,$(wildcard $(p)/*.py)))))
 
 docs: .venv/test
 	mkdir -p docs_build
