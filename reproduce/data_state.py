@@ -17,9 +17,6 @@ from reproduce.config import RunConfig
 from reproduce.execute import split
 from reproduce.keys import Keys
 
-# Of photographs; embedded data says its own.
-CHANNELS = 3
-
 
 @dataclass(frozen=True)
 class DataState:
@@ -61,6 +58,11 @@ def look(config: RunConfig, keys: Keys) -> DataState:
         batches,
         len(source.mean),
     )
+
+
+def channels(config: RunConfig) -> int:
+    """Of the images, where they are not there to be asked: glyphs are grey, photographs not."""
+    return 1 if config.data.name.split("/")[0] == "glyphs" else 3
 
 
 def absent(config: RunConfig, root: Path | None) -> list[str]:
@@ -109,7 +111,7 @@ def _absent(config: RunConfig, problem: str) -> DataState:
     steps = config.train.steps_per_epoch
     if steps is None and images is not None:
         steps = max(1, images // (config.train.classes_per_batch * config.train.images_per_class))
-    return DataState(problem, images, classes, test, steps, CHANNELS)
+    return DataState(problem, images, classes, test, steps, channels(config))
 
 
 def _published(name: str, config: RunConfig) -> Counts | None:

@@ -22,7 +22,7 @@ import torch
 from common.errors import UserError, run_cli
 from datasets.catalogue import entries
 from datasets.files import locate
-from reproduce import data_state, machine, places, results, weights_state
+from reproduce import data_state, machine, places, results, weights_option, weights_state
 from reproduce.store import RUNS
 from reproduce.table import Table, plan
 from reproduce.tables import TABLES
@@ -38,7 +38,7 @@ def main(argv: list[str]) -> int:
         prog="python -m reproduce.doctor", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--root", type=Path, help="folder of the real data sets")
-    parser.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
+    weights_option.add(parser)
     parser.add_argument("--runs", type=Path, default=RUNS, help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)
     options = parser.parse_args(argv)
@@ -122,10 +122,10 @@ def _place(name: str, root: Path | None) -> str:
 
 def _weights() -> Iterator[str]:
     runs = [run for table in TABLES.values() for scale in table.rows for run in plan(table, scale)]
-    by_origin = {weights_state.origin(run.config.model): run.config for run in runs}
+    by_origin = {weights_state.origin(run.config): run.config for run in runs}
     for origin, config in by_origin.items():
         if origin != "random":
-            lack = weights_state.problem(config.model, config.data.image_size, None)
+            lack = weights_state.problem(config, data_state.channels(config), None)
             yield f"{origin}: {'not here' if lack else 'there'}"
 
 
@@ -146,11 +146,15 @@ def _problems(table: Table, scale: str, options: argparse.Namespace) -> list[str
         runs = plan(table, scale)
     except UserError as error:
         return [str(error)]
+    default, chosen = weights_option.parse(
+        options.weights, {run.config.model.backbone for run in runs}
+    )
     models = {run.config.model.model_dump_json(): run.config for run in runs}
     data = {run.config.data.model_dump_json(): run.config for run in runs}
     said = [text for config in data.values() for text in data_state.absent(config, options.root)]
     for config in models.values():
-        lack = weights_state.problem(config.model, config.data.image_size, options.weights)
+        weights = chosen.get(config.model.backbone, default)
+        lack = weights_state.problem(config, data_state.channels(config), weights)
         said += [lack] if lack else []
     if scale == "paper" and not torch.cuda.is_available():
         said.append("no CUDA device, which this scale needs")

@@ -44,7 +44,7 @@ class Foresight:
         problems: list[str] = []
         data = self.data(config)
         network = self._network(config, data.channels)
-        lack = self.weights(config)
+        lack = self._lack(config, data.channels)
         problems += [text for text in (data.problem, lack) if text]
         problems += layout_problems(config, network, self.gpus)
         cost = None
@@ -66,13 +66,11 @@ class Foresight:
             self._data[name] = data_state.look(config, self.keys)
         return self._data[name]
 
-    def weights(self, config: RunConfig) -> str | None:
-        """Why the initial weights cannot be had; None if they can."""
-        name = config.model.model_dump_json()
+    def _lack(self, config: RunConfig, channels: int) -> str | None:
+        name = f"{config.model.model_dump_json()} {config.data.image_size} {channels}"
         if name not in self._weights:
-            self._weights[name] = weights_state.problem(
-                config.model, config.data.image_size, self.runtime.weights
-            )
+            weights = self.keys.runtime_of(config).weights
+            self._weights[name] = weights_state.problem(config, channels, weights)
         return self._weights[name]
 
     def _network(self, config: RunConfig, channels: int) -> estimate.NetworkCost:

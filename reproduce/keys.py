@@ -8,6 +8,7 @@ from reproduce.config import RunConfig
 from reproduce.execute import code_modules, load_source
 from reproduce.runtime import Runtime
 from reproduce.store import HASH_LENGTH, RunKey
+from reproduce.weights_option import of_backbone
 
 
 class Keys:
@@ -21,6 +22,7 @@ class Keys:
     def __init__(self, runtime: Runtime, device_type: str | None = None) -> None:
         self.runtime = runtime
         self._device_type = device_type
+        self._runtimes: dict[str, Runtime] = {}
         self._sources: dict[str, datasets.Source] = {}
         self._codes: dict[tuple[str, ...], str] = {}
 
@@ -35,8 +37,15 @@ class Keys:
             self.source(config).index.fingerprint,
             self.code(config),
             self._device_type or self.runtime.torch_device().type,
-            self.runtime.weights_sha256,
+            self.runtime_of(config).weights_sha256,
         )
+
+    def runtime_of(self, config: RunConfig) -> Runtime:
+        """The runtime of one run, with the weights of its backbone."""
+        name = config.model.backbone
+        if name not in self._runtimes:
+            self._runtimes[name] = of_backbone(self.runtime, name)
+        return self._runtimes[name]
 
     def source(self, config: RunConfig) -> datasets.Source:
         """The run's data set. Raises UserError as :func:`reproduce.execute.load_source` does."""

@@ -16,9 +16,9 @@ from common.errors import UserError
 from reproduce.job import RunJob
 from reproduce.keys import Keys
 from reproduce.runner import Task, distinct
-from reproduce.runtime import Runtime
 from reproduce.stopping import stop_on_signals
 from reproduce.table import Planned
+from reproduce.weights_option import TableRuntime
 
 LAUNCHERS = ("local", "slurm")
 JOBS = "jobs"
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def launch(
-    name: str, runs: list[Planned], runtime: Runtime, options: argparse.Namespace
+    name: str, runs: list[Planned], runtime: TableRuntime, options: argparse.Namespace
 ) -> list[tuple[Planned, UserError]] | None:
     """Sends the runs that are not finished; ``local`` waits for each and returns what failed.
 
@@ -64,7 +64,7 @@ def launch(
         StoppedError: Ctrl-C or SIGTERM, once the running job has written its checkpoint.
     """
     gpus = _gpus(options)
-    runtime = replace(_absolute(runtime), device="cuda" if gpus else "cpu", progress=False)
+    runtime = replace(runtime.absolute(), device="cuda" if gpus else "cpu", progress=False)
     keys = Keys(runtime, device_type=runtime.device)
     tasks, found = distinct(runs, keys, force=options.force)
     failed = [(task.run, outcome) for task, outcome in found if isinstance(outcome, UserError)]
@@ -177,9 +177,3 @@ def _gpus(options: argparse.Namespace) -> int:
     if options.timeout_minutes < 1:
         raise UserError(f"--timeout-minutes {options.timeout_minutes}: at least 1")
     return gpus
-
-
-def _absolute(runtime: Runtime) -> Runtime:
-    """Jobs may start in another folder."""
-    paths = {name: getattr(runtime, name) for name in ("data_root", "runs", "weights")}
-    return replace(runtime, **{k: v and Path(v).absolute() for k, v in paths.items()})

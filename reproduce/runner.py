@@ -86,21 +86,21 @@ def distinct(
     Under torchrun all are to be trained, for the processes must agree on what is finished:
     ``execute`` settles it run by run.
     """
-    runtime = keys.runtime
     by_hash: dict[str, Task] = {}
     found: list[tuple[Task, Any]] = []
     for number, run in enumerate(runs):
         try:
             key = keys.of(run.config)
         except UserError as error:
-            found.append((Task(run, runtime, force, [number]), error))
+            found.append((Task(run, keys.runtime, force, [number]), error))
             continue
+        runtime = keys.runtime_of(run.config)
         task = by_hash.setdefault(key.run_hash, Task(run, runtime, force, key=key))
         task.numbers.append(number)
     tasks = []
     several = distributed.from_environment().world_size > 1
     for task in by_hash.values():
-        record = None if force or several else RunFolder(task.key, runtime.runs).record()
+        record = None if force or several else RunFolder(task.key, task.runtime.runs).record()
         if record is None:
             tasks.append(task)
         else:

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from common.errors import UserError
-from reproduce import distributed, dry_run, launcher, output, results
+from reproduce import distributed, dry_run, launcher, output, results, weights_option
 from reproduce.runner import default_jobs, reasons, run_all
 from reproduce.runtime import Runtime
 from reproduce.table import SCALES, Planned, Table, plan
+from reproduce.weights_option import TableRuntime
 
 Records = list[dict[str, Any]]
 
@@ -45,7 +46,7 @@ def fill(
     Raises:
         UserError: an impossible option, or a run failed.
     """
-    runtime = runtime_of(options)
+    runtime = _runtime(runs, options)
     if options.dry_run:
         return dry_run.report(name, runs, runtime, options)
     if options.launcher:
@@ -76,15 +77,18 @@ def _run(name: str, runs: list[Planned], runtime: Runtime, options: argparse.Nam
     return records
 
 
-def runtime_of(options: argparse.Namespace) -> Runtime:
+def _runtime(runs: list[Planned], options: argparse.Namespace) -> TableRuntime:
     """Where and how the runs execute."""
-    return Runtime(
+    backbones = {run.config.model.backbone for run in runs}
+    weights, weights_of = weights_option.parse(options.weights, backbones)
+    return TableRuntime(
         data_root=options.root,
         runs=options.runs,
         device=options.device,
         workers=options.workers,
         progress=not options.quiet,
-        weights=options.weights,
+        weights=weights,
+        weights_of=weights_of,
         tensorboard=options.tensorboard,
     )
 
@@ -110,7 +114,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, help="runs at a time (CPU; default: by cores)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1 ...")
     parser.add_argument("--workers", type=int, default=0, help="loader processes per run")
-    parser.add_argument("--weights", type=Path, help="file with the backbone's pretrained weights")
+    weights_option.add(parser)
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="events of each run there")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)

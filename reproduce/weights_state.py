@@ -11,18 +11,24 @@ import models
 from common.errors import UserError
 from models.hub import is_cached
 from models.wheel import PACKAGE
-from reproduce.config import ModelConfig
+from reproduce.config import RunConfig
 
 
-def problem(model: ModelConfig, image_size: int, weights: Path | None) -> str | None:
-    """Why the weights cannot be had on this machine as it is, and what to do; None if they can."""
-    options = model.options
+def problem(config: RunConfig, channels: int, weights: Path | None) -> str | None:
+    """Why the weights cannot be had on this machine as it is, and what to do; None if they can.
+
+    Args:
+        channels: of the images.
+        weights: a file in their place; it is read, and must fit.
+    """
+    model, options = config.model, config.model.options
     if weights is not None:
         try:
             models.build(
                 model.backbone,
                 model.embedding_dim,
-                image_size=image_size,
+                in_channels=channels,
+                image_size=config.data.image_size,
                 weights=weights,
                 **options,
             )
@@ -35,17 +41,17 @@ def problem(model: ModelConfig, image_size: int, weights: Path | None) -> str | 
     if pretrained is True and not is_cached(timm.get_pretrained_cfg(_tag(model.backbone))):
         return (
             f"the weights of {_tag(model.backbone)} are not in the hub's cache: the run will "
-            "download them, or pass --weights FILE"
+            f"download them, or pass --weights {model.backbone}=FILE"
         )
     return None
 
 
-def origin(model: ModelConfig) -> str:
+def origin(config: RunConfig) -> str:
     """In words, where the weights come from without ``--weights``."""
-    pretrained = model.options.get("pretrained")
+    pretrained = config.model.options.get("pretrained")
     if pretrained == "wheel":
         return f"package {PACKAGE}"
-    return _tag(model.backbone) if pretrained is True else "random"
+    return _tag(config.model.backbone) if pretrained is True else "random"
 
 
 def _tag(backbone: str) -> str:
