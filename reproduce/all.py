@@ -27,7 +27,11 @@ def main(argv: list[str]) -> int:
         left = iter(records)
         for table in tables:
             own = [next(left) for _ in planned[table.name]]
-            print(output.write(table, options.scale, planned[table.name], own, options.results))
+            print(
+                output.write(
+                    table, options.scale, planned[table.name], own, options.results, options.latex
+                )
+            )
         return _follow(options)
 
     return table_cli.fill("all tables", runs, options, write)

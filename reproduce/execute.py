@@ -14,7 +14,7 @@ import torch
 import datasets
 import losses
 from common.errors import UserError
-from reproduce import agreement, distributed, provenance
+from reproduce import agreement, distributed, peak, provenance
 from reproduce.assess import evaluate_images, metrics, require_pairs, split
 from reproduce.code_hash import code_hash
 from reproduce.config import RunConfig
@@ -135,8 +135,7 @@ def _finished(folder: RunFolder, force: bool) -> dict[str, Any] | None:
 def _train_and_evaluate(config, source, folder, runtime, description) -> dict[str, Any]:
     started = time.perf_counter()
     device, threads = runtime.torch_device(), torch.get_num_threads()
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
+    peak.reset(device)
     training, evaluated, validation = split(config, source.index)
     require_pairs(config, evaluated)
     selection = _selection(config, source, evaluated, validation, runtime)

@@ -5,18 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from reproduce import markdown, results
+from reproduce import latex_table, markdown, results
 from reproduce.figures import pareto
 from reproduce.table import Planned, Table
 
 
 def write(
-    table: Table, scale: str, runs: list[Planned], records: list[dict[str, Any]], folder: Path
+    table: Table,
+    scale: str,
+    runs: list[Planned],
+    records: list[dict[str, Any]],
+    folder: Path,
+    latex: bool = False,
 ) -> str:
     """Writes ``folder/<scale>/<table>.csv`` and .md and the figure; returns the page.
 
     Args:
         runs, records: of the table, in the same order.
+        latex: a .tex file as well.
     """
     keyed = [
         (run.key_columns(table.name), record) for run, record in zip(runs, records, strict=True)
@@ -29,4 +35,8 @@ def write(
     figure = pareto.draw(
         frame, bases, table.title, path.parent / "figures" / f"{table.name}_pareto"
     )
-    return f"{page}\nwrote {path}, {path.with_suffix('.md')} and {figure}"
+    written = [str(path), str(path.with_suffix(".md")), str(figure)]
+    if latex:
+        latex_table.write(frame, bases, table.title, path.with_suffix(".tex"))
+        written.append(str(path.with_suffix(".tex")))
+    return f"{page}\nwrote {', '.join(written)}"

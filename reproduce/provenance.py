@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import resource
 import subprocess
-import sys
 from typing import Any
 
 import torch
 
+from reproduce import peak
 from reproduce.code_hash import ROOT
 
 LIBRARIES = ("torch", "torchvision", "timm", "pytorch-metric-learning", "numpy", "numba", "pandas")
@@ -20,7 +19,7 @@ def of_process(device: torch.device, threads: int) -> dict[str, Any]:
     """The part of a record that says where and by what a run was made; ``threads`` on the CPU."""
     head, dirty = commit()
     return {
-        "peak_memory_mb": round(peak_memory_mb(device), 1),
+        "peak_memory_mb": round(peak.peak_bytes(device) / 2**20, 1),
         "commit": head,
         "dirty": dirty,
         "device": device_name(device),
@@ -57,14 +56,6 @@ def device_name(device: torch.device) -> str:
     if device.type == "cuda":
         return f"cuda: {torch.cuda.get_device_name(device)}"
     return f"{device.type}: {_processor()}"
-
-
-def peak_memory_mb(device: torch.device) -> float:
-    """Peak memory in MiB: allocated on the GPU since its last reset, else of this process."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 def _processor() -> str:

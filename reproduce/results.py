@@ -35,6 +35,8 @@ PROVENANCE = (
     "threads",
     "versions",
 )
+# A hash of digits alone is still no number.
+TYPES = {"seed": "Int64", "commit": "str"} | dict.fromkeys(PROVENANCE[:4], "str")
 # What a run did where its configuration leaves a choice to the machine; newer than the others, so
 # that a table may lack them.
 CHOSEN = ("amp", "tf32", "processes")
@@ -73,7 +75,7 @@ def read(path: Path) -> pd.DataFrame:
             missing, not a number or out of its range; names the row.
     """
     try:
-        frame = pd.read_csv(path, keep_default_na=True, dtype={"seed": "Int64"})
+        frame = pd.read_csv(path, keep_default_na=True, dtype=TYPES)
     except FileNotFoundError:
         raise UserError(f"{path} is not there: run its table first") from None
     except (ValueError, OSError, pd.errors.ParserError) as error:

@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
 
     def write(records: table_cli.Records) -> int:
-        print(output.write(table, options.scale, runs, records, options.results))
+        print(output.write(table, options.scale, runs, records, options.results, options.latex))
         return 0
 
     return table_cli.fill(table.name, runs, options, write)

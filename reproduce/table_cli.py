@@ -23,7 +23,7 @@ def main(table: Table, argv: list[str]) -> int:
     runs = plan(table, options.scale, seeds=options.seeds, overrides=options.set)
 
     def write(records: Records) -> int:
-        print(output.write(table, options.scale, runs, records, options.results))
+        print(output.write(table, options.scale, runs, records, options.results, options.latex))
         return 0
 
     return fill(table.name, runs, options, write)
@@ -118,6 +118,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="events of each run there")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
     parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser.add_argument("--latex", action="store_true", help="write the table as .tex as well")
     parser.add_argument("--dry-run", action="store_true", help="say what is missing; train nothing")
     parser.add_argument("--tflops", type=float, help="dry run: sustained 1e12 operations a second")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")

@@ -26,8 +26,7 @@ import pandas as pd
 import torch
 
 from common.errors import UserError, run_cli
-from reproduce import optimise, provenance, results, time_results
-from reproduce.benchmark import peak
+from reproduce import optimise, peak, provenance, results, time_results
 from reproduce.build import build_loss, build_model, place
 from reproduce.config import RunConfig, load
 from reproduce.figures import times

@@ -26,7 +26,7 @@ from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
 from common.errors import run_cli
 from common.geometry import normalise
 from eval import evaluate
-from reproduce.benchmark import peak
+from reproduce import peak
 from reproduce.benchmark.bars import Bars
 
 IMAGES, CLASSES, DIMENSIONS = 20_000, 363, 512

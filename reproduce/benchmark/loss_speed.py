@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 
 from common.errors import UserError, run_cli
-from reproduce.benchmark import peak
+from reproduce import peak
 from reproduce.benchmark.bars import Bars
 from reproduce.benchmark.loss_cases import CASES, Step
 

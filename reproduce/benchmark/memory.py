@@ -18,7 +18,7 @@ from torch import nn
 import losses
 import models
 from common.errors import UserError, run_cli
-from reproduce.benchmark import peak
+from reproduce import peak
 from reproduce.optimise import optimiser, scheduler
 from reproduce.sections import TrainConfig
 from reproduce.step import TrainingStep

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from common.errors import run_cli
-from reproduce import latex, markdown, results
+from reproduce import latex, latex_table, markdown, results
 from reproduce.columns import BELOW_FLOOR, ORACLE, notes, text_columns
 from reproduce.metrics import of_domain, scaled
 from reproduce.seal import require_sealed
@@ -117,14 +117,14 @@ def test_a_page_is_sealed_to_its_csv(tmp_path):
 
 
 def test_latex_escapes_what_it_would_take_for_itself():
-    assert latex.escape("a_b & 5 % ± #1 {x} \\ ^ ~ $") == (
+    assert latex_table.escape("a_b & 5 % ± #1 {x} \\ ^ ~ $") == (
         r"a\_b \& 5 \% $\pm$ \#1 \{x\} \textbackslash{} \textasciicircum{} \textasciitilde{} \$"
     )
-    assert latex.escape("-0.5 e-3 ProxyAnchor-2") == "$-$0.5 e-3 ProxyAnchor-2"
+    assert latex_table.escape("-0.5 e-3 ProxyAnchor-2") == "$-$0.5 e-3 ProxyAnchor-2"
 
 
 def test_latex_is_a_whole_table_with_equal_rows(tmp_path):
-    text = latex.write(table(), BASES, "Title", tmp_path / "t.tex")
+    text = latex_table.write(table(), BASES, "Title", tmp_path / "t.tex")
     assert (tmp_path / "t.tex").read_text(encoding="utf-8") == text
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     columns = re.search(r"begin\{tabular\}\{(\w+)\}", text)[1]
@@ -136,7 +136,7 @@ def test_latex_is_a_whole_table_with_equal_rows(tmp_path):
 
 @pytest.mark.skipif(not shutil.which("pdflatex"), reason="pdflatex is not installed")
 def test_latex_compiles(tmp_path):
-    latex.write(table(opis_floor=(1e-3, 1e-3)), BASES, "Title & more", tmp_path / "t.tex")
+    latex_table.write(table(opis_floor=(1e-3, 1e-3)), BASES, "Title & more", tmp_path / "t.tex")
     (tmp_path / "main.tex").write_text(
         r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}\input{t}"
         r"\end{document}"

@@ -39,7 +39,8 @@ def arguments(folder, *more: str) -> list[str]:
 
 
 def test_own_images_by_one_command(folder, capsys):
-    assert run.main(arguments(folder, "--tcm")) == 0
+    assert run.main(arguments(folder, "--tcm", "--latex")) == 0
+    assert "toprule" in (folder / "results" / "own" / "own.tex").read_text()
     frame = pd.read_csv(folder / "results" / "own" / "own.csv")
     assert list(frame["row"]) == ["proxy_anchor", "proxy_anchor+TCM"]
     assert frame["recall_at_1"].between(0, 1).all()
