@@ -102,7 +102,7 @@ def test_a_small_problem_of_the_first_98_classes(tmp_path):
         ({"train_classes": [0, 5]}, "no range of classes"),
         ({"train_classes": [5, 1]}, "no range of classes"),
         ({"test_classes": [99, 197]}, "no range of classes"),
-        ({"train_classes": "all"}, "no range of classes"),
+        ({"train_classes": "all"}, "option train_classes is 'all'"),
         ({"train_classes": [2, 40], "test_classes": [51, 60]}, "no image is left"),
     ],
 )

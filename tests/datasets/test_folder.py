@@ -51,7 +51,7 @@ def test_the_share_and_the_seed(tree):
     ("options", "message"),
     [
         ({"test_fraction": 0.01}, "leaves one part empty"),
-        ({"test_fraction": "half"}, "leaves one part empty"),
+        ({"test_fraction": "half"}, "option test_fraction is 'half'"),
         ({"seed": -1}, "an integer from 0 up"),
         ({"resized": 256}, "resized is for prepared data sets"),
         ({"sead": 1}, "no option 'sead'; choose from broken, decode_side, domains"),
