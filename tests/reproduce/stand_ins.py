@@ -7,6 +7,7 @@ from reproduce.config import RunConfig
 # A network of the same kind: convolutional with BatchNorm, or a transformer with a class token.
 BACKBONES = {
     "resnet50": "resnet18",
+    "tf_efficientnet_lite0": "resnet18",
     "vit_base_patch16_224": "vit_tiny_patch16_224",
     "vit_base_patch32_224": "vit_tiny_patch16_224",
     "dino_vits16": "vit_tiny_patch16_224",
