@@ -47,8 +47,7 @@ class CompiledCounter:
         self._floors = (nothing[: len(queries.codes)], nothing)
         if ranking is not None:
             self._floors = ranking.floors, ranking.floors if images.symmetric else nothing
-        # A pair of two ends counts for both in the tail too.
-        self._weight = images.weights[queries.codes] * (1.0 if images.sampled else 2.0)
+        self._weight = images.pair_ends
         rows, columns = block
         self._products = torch.empty(rows * columns)
         self._bin_of = np.empty(columns, dtype=np.uint32)

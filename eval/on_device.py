@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import torch
 
@@ -20,11 +22,8 @@ class DeviceRanking(Ranking):
 
     def __init__(self, scores, single: Single, positives, cutoff, limits) -> None:
         super().__init__(scores, single, positives, cutoff, limits)
-        self._device = device = single.left.device
-
-        def on_device(array: np.ndarray) -> torch.Tensor:
-            return torch.from_numpy(array).to(device)
-
+        device = single.left.device
+        on_device = functools.partial(_on_device, device=device)
         self._start, self._stop_at = on_device(positives.start[:-1]), on_device(self._stop)
         # One more, so that a place behind the last can be looked at.
         self._sorted = on_device(np.append(positives.scores, -np.inf))
@@ -58,6 +57,10 @@ class DeviceRanking(Ranking):
         return super().ranks()
 
 
+def _on_device(array: np.ndarray, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(array).to(device)
+
+
 def _steps(a: torch.Tensor, b: torch.Tensor) -> int:
     """Halvings that a search between any a and b takes."""
     return int((b - a).max()).bit_length() if len(a) else 0
@@ -79,20 +82,15 @@ class DeviceCounter:
     ) -> None:
         self._images, self._single, self._bins, self._ranking = images, single, bins, ranking
         device, groups = single.left.device, images.groups
+        on_device = functools.partial(_on_device, device=device)
         kind = torch.int32 if counter_type(images) is np.int32 else torch.int64
         self._hist = torch.zeros(len(groups.classes) * bins.count, dtype=kind, device=device)
         self._tail = torch.zeros(TAIL, dtype=torch.float64, device=device)
-
-        def on_device(array: np.ndarray) -> torch.Tensor:
-            return torch.from_numpy(array).to(device)
-
         self._row_offset = on_device(groups.of_query * bins.count)
         if groups.of_gallery is not None:
             self._column_offset = on_device(groups.of_gallery * bins.count)
-        queries = images.queries
-        self._own_class = on_device(queries.codes), on_device(images.gallery.codes)
-        weight = images.weights[queries.codes] * (1.0 if images.sampled else 2.0)
-        self._weight = on_device(weight)
+        self._own_class = on_device(images.queries.codes), on_device(images.gallery.codes)
+        self._weight = on_device(images.pair_ends)
         if ranking is not None:
             self._floors = on_device(ranking.floors)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 import math
 from collections.abc import Iterable
@@ -15,9 +14,8 @@ from common.errors import UserError
 from eval.counts import SLACK, ClassCounts
 from eval.evaluate import evaluate
 from eval.negatives import SortedNegatives
+from eval.thresholds import BINNED_TOLERANCE, ROUNDING, highest_rank
 
-ROUNDING = 1e-9
-BINNED_TOLERANCE = 0.02  # in large sets FAR is interpolated within bins
 LARGEST_FAR = 0.1  # bins are fine at least up to here
 RUNS = 1000  # units of a list whose identities are unknown
 
@@ -188,19 +186,14 @@ def threshold_at_far(rates: PairRates, far: float) -> float:
             f"FAR {far:g} needs at least {pairs_needed(far):,} negative pairs, there are "
             f"{rates.negatives:,}; ask for a higher FAR or bring more images"
         )
-    k = math.floor(round(far * rates.negatives, 6))  # 0.1 x 30 is 3
-    most = far * (1 + rates.tolerance)
 
-    def too_many(rank: int) -> bool:
-        return bool(rates.far(np.array([rates.negative_at(rank)]))[0] > most)
+    def far_at(rank: int) -> float:
+        return float(rates.far(np.array([rates.negative_at(rank)]))[0])
 
-    if too_many(k):
-        # Ranks that are fine come before those that are not.
-        k = bisect.bisect_left(range(1, k + 1), True, key=too_many)
+    k = highest_rank(far, rates.negatives, far_at, rates.tolerance)
     if k == 0:
-        lowest = rates.far(np.array([rates.negative_at(1)]))[0]
         raise UserError(
             f"no threshold has a FAR as low as {far:g}: the nearest of {rates.negatives:,} "
-            f"negative pairs tie and already give {lowest:.3g}; ask for at least that"
+            f"negative pairs tie and already give {far_at(1):.3g}; ask for at least that"
         )
     return rates.negative_at(k)

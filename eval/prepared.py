@@ -96,6 +96,11 @@ class Prepared:
         return Groups(every // FOLDS, every % FOLDS, of_query, of_gallery)
 
     @property
+    def pair_ends(self) -> np.ndarray:
+        """(Q,) ends of pairs that a pair of a query stands for: two, or its weight in a sample."""
+        return self.weights[self.queries.codes] * (1.0 if self.sampled else 2.0)
+
+    @property
     def relevant(self) -> np.ndarray:
         """(Q,) positives of each query: R of MAP@R."""
         return self.gallery.sizes[self.queries.codes] - (self.own >= 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +18,7 @@ DEFAULT_FACTOR = 2.0
 GRID_POINTS = 401
 GRID_SPREAD = 4
 ROUNDING = 1e-9
-TIE_TOLERANCE = 0.02  # in large sets FAR is interpolated within bins
+BINNED_TOLERANCE = 0.02  # in large sets FAR is interpolated within bins
 
 
 @dataclass(frozen=True)
@@ -96,22 +97,38 @@ def threshold_for_far(counts: ClassCounts, target_far: float) -> float:
         UserError: the nearest negative pairs tie, so that no threshold has so low a FAR.
     """
     total = counts.pairs.total_negatives
-    k = math.floor(round(target_far * total, 6))  # 0.1 x 30 is 3
 
-    def too_many(rank: int) -> bool:
-        at = np.array([counts.threshold_at_rank(rank)])
-        return counts.overall_far(at)[0] > target_far * (1 + TIE_TOLERANCE)
+    def far_at(rank: int) -> float:
+        return float(counts.overall_far(np.array([counts.threshold_at_rank(rank)]))[0])
 
-    if k and too_many(k):
-        # Ranks that are fine come before those that are not.
-        k = bisect.bisect_left(range(1, k + 1), True, key=too_many)
+    k = highest_rank(target_far, total, far_at, BINNED_TOLERANCE)
     if k == 0:
-        lowest = counts.overall_far(np.array([counts.threshold_at_rank(1)]))[0]
+        lowest = far_at(1)
         raise UserError(
             f"no threshold has a FAR as low as {target_far:g}: the nearest of {total:,} negative "
             f"pairs already give {lowest:.3g}; ask for at least that, or bring more images"
         )
     return counts.threshold_at_rank(k)
+
+
+def highest_rank(far: float, total: int, far_at: Callable[[int], float], tolerance: float) -> int:
+    """The largest k of which the k-th smallest of ``total`` negative distances keeps to ``far``.
+
+    k = floor(f n), or less where ties at that distance would carry FAR above it; 0 if none does.
+
+    Args:
+        far_at: FAR at the k-th smallest distance, k from 1.
+        tolerance: relative error of ``far_at``.
+    """
+    k = math.floor(round(far * total, 6))  # 0.1 x 30 is 3
+
+    def too_many(rank: int) -> bool:
+        return far_at(rank) > far * (1 + tolerance)
+
+    if k and too_many(k):
+        # Ranks that are fine come before those that are not.
+        k = bisect.bisect_left(range(1, k + 1), True, key=too_many)
+    return k
 
 
 def check_factor(factor: float) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eval.pair_rates import ROUNDING, PairRates, threshold_at_far
-from eval.resampling import central, class_weights
+from eval.pair_rates import PairRates, threshold_at_far
+from eval.resampling import central, resampled_ratio
+from eval.thresholds import GRID_POINTS, GRID_SPREAD, ROUNDING
 
-GRID_POINTS, GRID_SPREAD = 401, 4  # thresholds at which draws are looked at
 CURVE_POINTS = 300  # of either rate
 
 
@@ -60,13 +60,10 @@ class DetCurve:
 def tar_at_far(rates: PairRates, far: float, seed: int = 0) -> TarAtFar:
     """TAR at the threshold for ``far``, with a bootstrap interval.
 
-    Each of 2,000 draws takes units with replacement, unit a so many times, w_a; two copies of an
-    identity never form a pair. A same pair counts w_a times. A pair between a and b would count
-    w_a w_b times; it counts w_a + w_b - 1 times, which is that to first order and takes no more
-    than each identity's own counts. (By their mean, as if one end alone were left to chance, the
-    spread of FAR would come out too small by half.) The threshold is found anew in each draw, among
-    401 from a quarter of the FAR to four times it: the interval holds the chance of the threshold
-    as well as of the positives.
+    Each of 2,000 draws takes units with replacement; two copies of an identity never form a pair,
+    and a negative pair counts by both of its ends, see :func:`eval.resampling.resampled_ratio`. The
+    threshold is found anew in each draw, among 401 from a quarter of the FAR to four times it: the
+    interval holds the chance of the threshold as well as of the positives.
 
     Raises:
         UserError: see :func:`eval.pair_rates.threshold_at_far`.
@@ -86,20 +83,15 @@ def _draws(rates: PairRates, far: float, threshold: float, seed: int) -> np.ndar
     high = rates.negative_at(min(rates.negatives, math.ceil(ranks[1])))
     grid = np.unique([*np.linspace(low, high, GRID_POINTS), threshold])
     within, negatives, accepted, positives = rates.by_unit(grid)
-    half = rates.two_ended / 2
-    once, most = (half * within.sum(0), half * negatives.sum()), far * (1 + rates.tolerance)
-    found = []
-    for weights in class_weights(len(negatives), seed):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            fars = (weights @ within - once[0]) / (weights @ negatives - once[1])[:, None]
-            tars = (weights @ accepted) / (weights @ positives)[:, None]
-        # A pair may count -1 times, but a rate only rises.
-        fars, each = np.maximum.accumulate(fars, axis=1), np.arange(len(fars))
-        last = np.maximum((fars <= most).sum(1) - 1, 0)
-        # The distance of the last negative that is accepted: what lies beyond has the same FAR.
-        first = (fars < fars[each, last, None]).sum(1)
-        found.append(tars[each, first])
-    return np.concatenate(found)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fars = resampled_ratio(within, negatives, seed, rates.two_ended)
+        tars = resampled_ratio(accepted, positives, seed)  # of the same draws
+    # A pair may count -1 times, but a rate only rises.
+    fars, each = np.maximum.accumulate(fars, axis=1), np.arange(len(fars))
+    last = np.maximum((fars <= far * (1 + rates.tolerance)).sum(1) - 1, 0)
+    # The distance of the last negative that is accepted: what lies beyond has the same FAR.
+    first = (fars < fars[each, last, None]).sum(1)
+    return tars[each, first]
 
 
 def equal_error(rates: PairRates) -> EqualError:

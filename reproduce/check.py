@@ -10,14 +10,13 @@ A row that other code made than today's is a warning: a changed comment changes 
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.check")
 
-import argparse
 import sys
-from pathlib import Path
 
 from common.errors import run_cli
-from reproduce import compare, reference, results
+from reproduce import compare, reference
 from reproduce.judge import Judged, judge_all
 from reproduce.read_all import read_all
+from reproduce.results_parser import results_parser
 
 REMINDER = (
     "n counts pairs of runs that share split, initial weights and batch order: the intervals cover "
@@ -28,11 +27,7 @@ REMINDER = (
 
 def main(argv: list[str]) -> int:
     """Prints a verdict a line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.check", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser = results_parser("check", __doc__)
     parser.add_argument("--strict", action="store_true", help="exit 1 unless all is reproduced")
     options = parser.parse_args(argv)
 

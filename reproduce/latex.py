@@ -9,21 +9,18 @@ graphicx. It is made from the results CSV alone.
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.latex")
 
-import argparse
-from pathlib import Path
 
 from common.errors import UserError, run_cli
 from reproduce import results
 from reproduce.latex_table import write
+from reproduce.results_parser import results_parser
 from reproduce.tables import TABLES
 
 
 def main(argv: list[str]) -> int:
     """Exports one table, or all that have results."""
-    parser = argparse.ArgumentParser(prog="python -m reproduce.latex", description="LaTeX export")
+    parser = results_parser("latex", __doc__)
     parser.add_argument("--table", choices=TABLES, help="default: all that have results")
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
     options = parser.parse_args(argv)
     wanted = [options.table] if options.table else list(TABLES)
     paths = {name: results.csv_path(name, options.scale, options.results) for name in wanted}

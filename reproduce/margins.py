@@ -8,13 +8,13 @@ Drawn from the results CSV alone; nothing is trained.
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.margins")
 
-import argparse
 from pathlib import Path
 
 from common.errors import UserError, run_cli
 from reproduce import results
 from reproduce.config import load
 from reproduce.figures import margins
+from reproduce.results_parser import results_parser
 from reproduce.tables import TABLES
 
 TABLE = "margin_ablation"
@@ -22,11 +22,7 @@ TABLE = "margin_ablation"
 
 def main(argv: list[str]) -> int:
     """Draws ``results/<scale>/figures/margin_ablation``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.margins", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser = results_parser("margins", __doc__)
     options = parser.parse_args(argv)
     print(f"wrote {draw(options.scale, options.results)}")
     return 0

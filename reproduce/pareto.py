@@ -8,23 +8,19 @@ Drawn from the results CSVs alone; nothing is trained.
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.pareto")
 
-import argparse
 from pathlib import Path
 
 from common.errors import UserError, run_cli
 from reproduce import results
 from reproduce.figures import plane
 from reproduce.pool import pool
+from reproduce.results_parser import results_parser
 from reproduce.tables import TABLES
 
 
 def main(argv: list[str]) -> int:
     """Draws ``results/<scale>/figures/pareto``."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.pareto", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser = results_parser("pareto", __doc__)
     options = parser.parse_args(argv)
     print(f"wrote {draw(options.scale, options.results)}")
     return 0

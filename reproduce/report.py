@@ -8,7 +8,6 @@ Every sentence with a number is made from the results CSVs; nothing is trained.
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.report")
 
-import argparse
 from collections import Counter
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from reproduce import (
 from reproduce.claims import Claims
 from reproduce.judge import Judged, judge_all
 from reproduce.read_all import Found, read_all
+from reproduce.results_parser import results_parser
 from reproduce.tables import TABLES
 from reproduce.verdict import NOT_RUN
 
@@ -40,11 +40,7 @@ STAND_IN = (
 
 def main(argv: list[str]) -> int:
     """Writes the report and prints where."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.report", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
+    parser = results_parser("report", __doc__)
     options = parser.parse_args(argv)
     path = options.results / options.scale / "REPORT.md"
     write_text(path, compose(options.scale, options.results))

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
@@ -30,10 +29,11 @@ from reproduce import optimise, peak, provenance, results, time_results
 from reproduce.build import build_loss, build_model, place
 from reproduce.config import RunConfig, load
 from reproduce.figures import times
+from reproduce.results_parser import results_parser
 from reproduce.runtime import Runtime, prepare_process
 from reproduce.step import TrainingStep
 from reproduce.store import SCHEMA_VERSION, config_hash
-from reproduce.table import SCALES, WITH_TCM, loss_name
+from reproduce.table import WITH_TCM, loss_name
 
 # ProxyAnchor is the cheapest base loss, on which TCM weighs most; RS@K has the largest batches.
 ROWS = {
@@ -51,15 +51,11 @@ Step = Callable[[], object]
 
 def main(argv: list[str]) -> int:
     """Measures, writes the CSV and draws the figure."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.time_complexity", description=__doc__.split("\n")[0]
-    )
-    parser.add_argument("--scale", choices=SCALES, default="demo")
+    parser = results_parser("time_complexity", __doc__)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--steps", type=int, default=5, help="of each loss in a repeat")
     parser.add_argument("--batches", type=int, nargs="+", help="batch sizes, multiples of 4")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
     parser.add_argument("--peak-of", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     device = Runtime(device=options.device).torch_device()

@@ -11,7 +11,6 @@ are drawn from those alone, so that they can be drawn again where the runs are n
 if not __package__:
     raise SystemExit("run this from the repository root as: python -m reproduce.utility")
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
@@ -20,20 +19,17 @@ from common.atomic import atomic_path
 from common.errors import UserError, run_cli
 from reproduce import curve_data, results
 from reproduce.figures import curves, det
+from reproduce.results_parser import results_parser
 from reproduce.table import TCM_SUFFIX, Table
 from reproduce.tables import TABLES
 
 
 def main(argv: list[str]) -> int:
     """Draws one table's figure, or those of all tables that have results."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.utility", description=__doc__.split("\n")[0]
-    )
+    parser = results_parser("utility", __doc__)
     parser.add_argument("--table", choices=TABLES, help="default: all that have results")
-    parser.add_argument("--scale", choices=("demo", "paper"), default="demo")
     parser.add_argument("--seed", type=int, default=0, help="which runs to show")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run store")
-    parser.add_argument("--results", type=Path, default=results.RESULTS)
     options = parser.parse_args(argv)
     tables = [TABLES[options.table]] if options.table else list(TABLES.values())
     drawn = 0

@@ -95,22 +95,9 @@ def _panel(axis, group: pd.DataFrame, bases: Mapping[str, str | None]) -> None:
     for i, name in enumerate(names):
         base = bases.get(name)
         family = families.index(base or name)
-        colour, marker = style.look(family)
-        axis.errorbar(
-            x[i],
-            y[i],
-            xerr=x_error[i] or None,
-            yerr=y_error[i] or None,
-            fmt=marker,
-            color=colour,
-            markerfacecolor="white" if base else colour,
-            markersize=8,
-            elinewidth=1,
-            capsize=2,
-            zorder=3,
-        )
+        style.point(axis, x[i], y[i], (x_error[i], y_error[i]), family, added=bool(base))
         if base in names:
-            j = names.index(base)
+            j, colour = names.index(base), style.look(family)[0]
             axis.annotate(
                 "",
                 (x[i], y[i]),

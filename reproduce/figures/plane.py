@@ -63,20 +63,9 @@ def _panel(axis, group: pd.DataFrame, bases, families: list[str]) -> None:
     )
     for i in shown.nonzero()[0]:
         row = group["row"].iloc[i]
-        colour, marker = style.look(families.index(bases.get(row) or row))
-        axis.errorbar(
-            x[i],
-            y[i],
-            xerr=x_error[i] or None,
-            yerr=y_error[i] or None,
-            fmt=marker,
-            color=colour,
-            markerfacecolor="white" if bases.get(row) else colour,
-            markersize=7,
-            elinewidth=0.8,
-            capsize=2,
-            zorder=3,
-        )
+        family, added = families.index(bases.get(row) or row), bool(bases.get(row))
+        errors = x_error[i], y_error[i]
+        style.point(axis, x[i], y[i], errors, family, added=added, size=7, line=0.8)
     low, high = x[shown].min(), x.max()
     margin = max(0.12 * (high - low), 0.1)
     axis.set_xlim(low - margin - x_error[shown].max(), high + 1.6 * margin + x_error[shown].max())

@@ -32,6 +32,41 @@ def look(number: int) -> tuple[str, str]:
     return COLOURS[number % len(COLOURS)], MARKERS[(number + number // len(COLOURS)) % len(MARKERS)]
 
 
+def point(
+    axis,
+    x: float,
+    y: float,
+    errors: tuple[float, float],
+    number: int,
+    *,
+    added: bool,
+    size: float = 8,
+    line: float = 1,
+) -> None:
+    """A family's marker with error bars, those of 0 left out; open where something was added.
+
+    Args:
+        errors: half lengths of the bars in x and y.
+        number: of the family.
+        added: whether the row adds something to its base loss.
+        size, line: of the marker, and width of the bars.
+    """
+    colour, marker = look(number)
+    axis.errorbar(
+        x,
+        y,
+        xerr=errors[0] or None,
+        yerr=errors[1] or None,
+        fmt=marker,
+        color=colour,
+        markerfacecolor="white" if added else colour,
+        markersize=size,
+        elinewidth=line,
+        capsize=2,
+        zorder=3,
+    )
+
+
 def new_figure(width: float = 6.4, height: float = 4.4) -> Figure:
     """A figure that belongs to no global state (no pyplot)."""
     figure = Figure(figsize=(width, height), layout="constrained")

@@ -10,19 +10,10 @@ import pandas as pd
 
 from common.errors import run_cli
 from reproduce import table2
+from tests.reproduce import tiny
 
 ROOT = Path(__file__).resolve().parents[2]
-TINY = {
-    "data.options": {"domain": "kana"},
-    "model.options": {"width": 4},
-    "model.embedding_dim": 16,
-    "train.epochs": 2,
-    "train.steps_per_epoch": 3,
-    "train.classes_per_batch": 8,
-    "train.checkpoint_minutes": 1e-9,
-}
-
-TINY_OPTIONS = [f"--set={key}={json.dumps(value)}" for key, value in TINY.items()]
+TINY_OPTIONS = [f"--set={key}={json.dumps(value)}" for key, value in tiny.VALUES.items()]
 
 
 def test_the_table_script_trains_writes_and_reuses(tmp_path, capsys):
